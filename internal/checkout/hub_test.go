@@ -238,3 +238,17 @@ func TestStreamEndsIfTheOrderCannotBeRead(t *testing.T) {
 	h.hub.Changed(h.store.merchant.ID, id) // would make a stream that did not end send an event
 	expect(t, next, "END")
 }
+
+// A payer who paid just before the deadline, or before the order was canceled, learns it from the
+// open page: the processor may report the payment after the order has ended.
+func TestPagesLearnOfPayments(t *testing.T) {
+	t.Parallel()
+	for _, s := range payment.PayinStatuses {
+		h := newHarness(t)
+		a := h.get(h.order(payment.PIX, status(s)))
+		waits := attr(a.byID("page"), "data-stream") != ""
+		if want := s == payment.PayinPending || s == payment.PayinProcessing || s == payment.PayinExpired || s == payment.PayinCanceled; waits != want {
+			t.Errorf("%s: the page waits for a payment: %v", s, waits)
+		}
+	}
+}

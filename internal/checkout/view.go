@@ -198,7 +198,7 @@ func (p *Pages) page(req *request) error {
 	default:
 		p.showOutcome(req, data, o.Status, &personal)
 	}
-	data.Watch = o.Status == payment.PayinPending || o.Status == payment.PayinProcessing
+	_, data.Watch = payment.PayinTable.Next(o.Status, payment.OnPay) // also once it has ended: a payment may be reported later
 	data.Reload = data.Watch && kind != "card"
 	p.render(req, 200, kind, data)
 	return nil
