@@ -357,3 +357,19 @@ func TestRestoredBackup(t *testing.T) {
 	}
 	apptest.Run(t, cfg).Stop() // another installation's epoch is ignored
 }
+
+// A first start that is interrupted while it creates the database can be repeated.
+func TestInterruptedFirstStart(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	cfg := apptest.Config(t, config.Dev, nil, "data", data)
+	interrupted, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := app.New(interrupted, cfg, app.Options{}); err == nil {
+		t.Fatal("the interrupted start succeeded")
+	}
+	if _, err := os.Stat(filepath.Join(data, "porteira.db")); err != nil {
+		t.Fatalf("it had not begun to create the database: %v", err)
+	}
+	apptest.Run(t, cfg).Must(200, "GET", "/balance", "")
+}

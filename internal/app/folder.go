@@ -32,8 +32,9 @@ func makeFolder(path string) error {
 }
 
 // masterKey reads the key. In development, if there is neither key nor database, it
-// generates a fresh key. The caller stores it by keepKey after it has checked that
-// the database was not sealed with another key.
+// generates one. It stores that before the database is created, or a start that is
+// interrupted would leave a database without its key. The database of a server may exist
+// and be sealed with another key: a fresh key is stored by the caller after it has checked that.
 func (a *App) masterKey() (key []byte, fresh bool, err error) {
 	key, err = readMasterKey(a.cfg)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -50,6 +51,9 @@ func (a *App) masterKey() (key []byte, fresh bool, err error) {
 	}
 	key = make([]byte, db.MasterKeyLength)
 	a.env.Random.Read(key)
+	if !db.IsPostgres(a.cfg.Database) {
+		return key, false, keepKey(a.cfg.MasterKeyFile, key)
+	}
 	return key, true, nil
 }
 
