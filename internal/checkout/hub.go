@@ -21,8 +21,8 @@ type Events interface {
 	SubjectsAfter(ctx context.Context, merchant payment.ID, after int64, limit int) (subjects []payment.ID, last int64, err error)
 }
 
-// Hub wakes the pages whose order changed. A waiting page costs a channel, no
-// query and no timer.
+// Hub wakes the pages whose order changed. A waiting page costs a channel, and a query
+// every keepAliveInterval.
 type Hub struct {
 	max       int // pages that may wait at the same time
 	mu        sync.Mutex

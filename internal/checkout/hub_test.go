@@ -239,6 +239,30 @@ func TestStreamEndsIfTheOrderCannotBeRead(t *testing.T) {
 	expect(t, next, "END")
 }
 
+// A page learns of a change that wakes nothing, as of a command of the operator beside the gateway:
+// its payer must not pay what is paid. A read that fails meanwhile is made again.
+func TestStreamReadsItsOrderAgain(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	server := httptest.NewServer(h.pages)
+	t.Cleanup(server.Close)
+	next, _ := lines(t, server, h.order(payment.PIX)+"/events?v=1")
+	expect(t, next, "retry: 3000")
+	h.clock.BlockUntil(1)
+	h.store.mu.Lock()
+	for id, o := range h.store.orders {
+		o.Version, o.Status = 2, payment.PayinPaid
+		h.store.orders[id] = o
+	}
+	h.store.mu.Unlock()
+	failed := h.store.failOnce()
+	h.clock.Advance(time.Minute)
+	<-failed
+	h.clock.BlockUntil(1)
+	h.clock.Advance(time.Minute)
+	expect(t, next, ":", ":", "event: change", "data: 2")
+}
+
 // A payer who paid just before the deadline, or before the order was canceled, learns it from the
 // open page: the processor may report the payment after the order has ended.
 func TestPagesLearnOfPayments(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/porteira/porteira/internal/problem"
 )
 
-// keepAliveInterval is how often an idle stream sends a comment; proxies close
-// connections that are idle for a minute.
+// keepAliveInterval is how often an idle stream sends a comment, and reads its order again;
+// proxies close connections that are idle for a minute.
 const keepAliveInterval = 40 * time.Second
 
 // state responds with the version of an order, for browsers without event
@@ -53,44 +53,40 @@ func (p *Pages) stream(req *request) error {
 	if !p.writeChunk(control, req.w, "retry: 3000\n\n") {
 		return nil
 	}
-	for {
+	for woken := true; ; {
 		order, err := p.reader.Payin(req.r.Context(), req.payin.Merchant, req.payin.ID)
-		if err != nil {
+		switch {
+		case err != nil && woken:
 			return nil // the browser reconnects and then gets what it missed
-		}
-		if order.Version != shown {
+		case err == nil && order.Version != shown:
 			shown = order.Version
 			if !p.writeChunk(control, req.w, "event: change\ndata: "+strconv.FormatInt(shown, 10)+"\n\n") {
 				return nil
 			}
 		}
-		if !p.waitForChange(control, req, w) {
+		var open bool
+		if woken, open = p.waitForChange(control, req, w); !open {
 			return nil
 		}
 	}
 }
 
-// waitForChange returns true once the order may have changed, and false when
-// the client disconnects or the process stops. It keeps the connection alive
-// meanwhile.
-func (p *Pages) waitForChange(control *http.ResponseController, req *request, w *watcher) bool {
-	for {
-		timer := p.clock.NewTimer(keepAliveInterval)
-		select {
-		case <-w.wake:
-			timer.Stop()
-			return true
-		case <-req.r.Context().Done():
-			timer.Stop()
-			return false
-		case <-p.hub.closing:
-			timer.Stop()
-			return false
-		case <-timer.C():
-			if !p.writeChunk(control, req.w, ":\n\n") {
-				return false
-			}
-		}
+// waitForChange returns once the order is to be read again: woken if it has changed, else after
+// keepAliveInterval. A command of the operator, which is another process, wakes nothing, nor does
+// another gateway's change without an event. open is false when the client disconnects or the
+// process stops.
+func (p *Pages) waitForChange(control *http.ResponseController, req *request, w *watcher) (woken, open bool) {
+	timer := p.clock.NewTimer(keepAliveInterval)
+	defer timer.Stop()
+	select {
+	case <-w.wake:
+		return true, true
+	case <-req.r.Context().Done():
+		return false, false
+	case <-p.hub.closing:
+		return false, false
+	case <-timer.C():
+		return false, p.writeChunk(control, req.w, ":\n\n")
 	}
 }
 
