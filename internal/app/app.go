@@ -102,7 +102,7 @@ func (a *App) open(ctx context.Context) error {
 	if err := a.openAccounts(ctx); err != nil {
 		return err
 	}
-	a.hub = checkout.NewHub(a.cfg.MaxConnections / 2)
+	a.hub = checkout.NewHub(a.listener.Total() / 2)
 	a.buildCore()
 	if _, err := a.core.Endpoints.Registry.Follow(ctx); err != nil {
 		return err

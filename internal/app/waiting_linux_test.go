@@ -64,6 +64,33 @@ func TestWaitingPages(t *testing.T) {
 	}
 }
 
+// Waiting pages leave connections to the API, also if the limit of open files allows fewer
+// connections than max-connections: a page that waits is never idle, so it gives way to none.
+func TestWaitingPagesLeaveConnections(t *testing.T) {
+	const files, connections = 160, 80
+	p := newProgram(t, nil, "dev", "--data", t.TempDir(), "--max-connections-per-address", fmt.Sprint(connections))
+	p.args = append([]string{"sh", "-c", fmt.Sprintf(`ulimit -n %d && exec "$@"`, files), "sh"}, p.args...)
+	p.start()
+	var streams []string
+	for i := range connections / pagesPerOrder {
+		got := p.send("POST", "/payin", fmt.Sprintf(payinBody, 100, fmt.Sprint("waited for ", i)))
+		if got.status != 201 {
+			t.Fatal(got)
+		}
+		streams = append(streams, fmt.Sprint(got.body["checkoutUrl"], "/events?v=", got.body["version"]))
+	}
+	for i := range 2 * connections {
+		dialStream(t, streams[i%len(streams)])
+	}
+	for i := range 10 {
+		p.client.CloseIdleConnections()
+		p.client.Timeout = 10 * time.Second
+		if got := p.send("POST", "/payin", fmt.Sprintf(payinBody, 100, fmt.Sprint("while pages wait ", i))); got.status != 201 {
+			t.Fatal(got)
+		}
+	}
+}
+
 // stream is a page's connection to the gateway. It is small, because the test opens a
 // thousand.
 type stream struct {
@@ -74,6 +101,14 @@ type stream struct {
 
 // openStream connects as a waiting page does.
 func openStream(t *testing.T, address string) *stream {
+	t.Helper()
+	s := dialStream(t, address)
+	s.until(pageFirstLine)
+	return s
+}
+
+// dialStream is openStream without an answer.
+func dialStream(t *testing.T, address string) *stream {
 	t.Helper()
 	target, err := url.Parse(address)
 	if err != nil {
@@ -88,7 +123,6 @@ func openStream(t *testing.T, address string) *stream {
 	if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nAccept: text/event-stream\r\n\r\n", target.RequestURI(), target.Host); err != nil {
 		t.Fatal(err)
 	}
-	s.until(pageFirstLine)
 	return s
 }
 

@@ -78,6 +78,9 @@ func Limit(l net.Listener, limits ConnectionLimits) *Connections {
 	}
 }
 
+// Total is how many connections may be open.
+func (c *Connections) Total() int { return c.limits.Total }
+
 // Accept implements [net.Listener].
 func (c *Connections) Accept() (net.Conn, error) {
 	for {
