@@ -3,7 +3,6 @@ package dispute
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -22,26 +21,30 @@ import (
 // returned or charged back. A repeated or late state changes nothing. id is that of
 // the dispute if it is new. All disputes and receivables of the pay-in are loaded.
 func Apply(l *store.Loaded, c *store.Changes, p *payment.Payin, links transition.Links, processorName string, id payment.ID, reported processor.Dispute) error {
-	d, known := latest(l, p, processorName, &reported)
-	if known && d.Payin != p.ID || reported.Amount <= 0 {
+	if other, known := l.Dispute(p.Merchant, processorName, reported.ID); known && other.Payin != p.ID || reported.Amount <= 0 {
 		unexpected(c, p, processorName, &reported)
 		return nil
 	}
-	if known && (d.Status == payment.DisputeWon || d.Status == payment.DisputeReversed) && reported.State == processor.DisputeLost { // money left that was returned here
+	d, known := Find(l.DisputesOf(p.Merchant, p.ID), processorName, &reported)
+	if known && inFavor(&d) && reported.State == processor.DisputeLost { // money left that was returned here
 		unexpected(c, p, processorName, &reported)
 		return nil
 	}
 	v, missing, disputed := following{l, c, p, links}, d.Missing(), p.DisputedAmount
 	if !known {
 		d = payment.Dispute{
-			Merchant: p.Merchant, ID: id, Payin: p.ID, Processor: processorName, ExternalID: reported.ID, PaymentID: reported.PaymentID,
+			Merchant: p.Merchant, ID: id, Payin: p.ID, Processor: processorName, ExternalID: reported.ID, PaymentID: reported.PaymentID, ReturnID: reported.ReturnID,
 			Kind: cmp.Or(reported.Kind, payment.DisputeKindOf(p.Method)), Amount: reported.Amount, Status: payment.DisputeOpen, Version: 1,
 		}
 		update(&d, &reported, l.Now())
 		c.AddDispute(d)
 		d.CreatedAt, d.UpdatedAt = l.Now(), l.Now()
 	}
-	if err := v.loseLess(&d, &reported); err != nil {
+	if reported.ReturnID != "" && d.ReturnID != reported.ReturnID {
+		d.ReturnID = reported.ReturnID
+		c.SetDispute(d)
+	}
+	if err := v.loseOther(&d, &reported); err != nil {
 		return err
 	}
 	if err := v.take(&d); err != nil {
@@ -63,48 +66,6 @@ func Apply(l *store.Loaded, c *store.Changes, p *payment.Payin, links transition
 		return err
 	}
 	return v.takeMore()
-}
-
-// latest is the last dispute under the id of a report; known is false, and the id of the report
-// is a new one, if the report is of another dispute.
-func latest(l *store.Loaded, p *payment.Payin, processorName string, r *processor.Dispute) (d payment.Dispute, known bool) {
-	d, known = l.Dispute(p.Merchant, processorName, r.ID)
-	if !known && r.ReturnID != "" { // the list of the disputes behind returns could not be read then
-		for _, d = range l.DisputesOf(p.Merchant, p.ID) {
-			if d.Processor == processorName && d.ExternalID == r.ReturnID {
-				r.ID = r.ReturnID
-				return d, true
-			}
-		}
-		return payment.Dispute{}, false
-	}
-	if !known || !r.Current {
-		return d, known
-	}
-	id := r.ID
-	for n := 2; ; n++ {
-		r.ID = NthID(id, n)
-		next, more := l.Dispute(p.Merchant, processorName, r.ID)
-		if !more {
-			break
-		}
-		d = next
-	}
-	if Another(&d, r) {
-		return payment.Dispute{}, false
-	}
-	r.ID = d.ExternalID
-	return d, true
-}
-
-// NthID is the id of the nth dispute, from 2, of a payment whose disputes share an id at the
-// processor.
-func NthID(id string, n int) string { return fmt.Sprintf("%s#%d", id, n) }
-
-// Another reports whether a report is of another dispute than the last one of its payment.
-func Another(last *payment.Dispute, r *processor.Dispute) bool {
-	ended := last.Status == payment.DisputeWon || last.Status == payment.DisputeReversed
-	return r.Current && ended && (r.State == processor.DisputeOpen || r.State == processor.DisputeLost)
 }
 
 // TakeMore sets aside what the disputes of a pay-in lack, after a refund of it failed or came
@@ -340,6 +301,9 @@ func (v following) move(d *payment.Dispute, on payment.Trigger, lost money.Cents
 			return err
 		}
 	}
+	if err := v.take(d); err != nil { // more may be lost than was disputed
+		return err
+	}
 	return transition.DisputeEvent(v.l, v.c, d, cell.Event)
 }
 
@@ -383,16 +347,17 @@ func (v following) returnRest(d *payment.Dispute) error {
 	return err
 }
 
-// LostLess reports whether a report of a lost dispute says that the payer's bank took less than
-// was charged back: of one that the merchant gave up, all was.
-func LostLess(d *payment.Dispute, r *processor.Dispute) bool {
-	return d.Status == payment.DisputeLost && r.State == processor.DisputeLost && 0 < r.Lost && r.Lost < d.Lost
+// LostOther reports whether a report of a lost dispute says that the payer's bank took another amount
+// than was charged back: of one that the merchant gave up, all was.
+func LostOther(d *payment.Dispute, r *processor.Dispute) bool {
+	return d.Status == payment.DisputeLost && r.State == processor.DisputeLost && r.Lost > 0 && r.Lost != d.Lost
 }
 
-// loseLess returns what was charged back of a lost dispute and was not lost.
-func (v following) loseLess(d *payment.Dispute, r *processor.Dispute) error {
+// loseOther returns what was charged back of a lost dispute and was not lost, or charges back what
+// was lost and was not charged back.
+func (v following) loseOther(d *payment.Dispute, r *processor.Dispute) error {
 	cell, legal := payment.DisputeTable.Next(d.Status, payment.OnReversePart)
-	if !legal || !LostLess(d, r) {
+	if !legal || !LostOther(d, r) {
 		return nil
 	}
 	var entry ledger.Entry
@@ -407,6 +372,9 @@ func (v following) loseLess(d *payment.Dispute, r *processor.Dispute) error {
 		if _, err := transition.Payin(v.l, v.c, v.p, v.links, payment.OnReversePart, entry); err != nil {
 			return err
 		}
+	}
+	if err := v.take(d); err != nil {
+		return err
 	}
 	return transition.DisputeEvent(v.l, v.c, d, cell.Event)
 }

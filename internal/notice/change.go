@@ -102,24 +102,35 @@ func (s *Service) isBooked(ctx context.Context, name string, c processor.Change)
 		}
 		return known, true, store.Problem(err)
 	}
-	_, _, err = s.Store.PayinByExternalID(ctx, merchant, c.ExternalID)
-	if errors.Is(err, store.ErrNotFound) || c.Dispute == nil {
+	if c.Dispute == nil {
 		return false, false, nil
 	}
-	if err != nil {
+	reported := *c.Dispute
+	d, known, err := s.findDispute(ctx, merchant, name, c.ExternalID, &reported)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return false, false, nil
+	case err != nil:
 		return false, true, store.Problem(err)
-	}
-	d, err := s.dispute(ctx, merchant, name, c.Dispute)
-	if errors.Is(err, store.ErrNotFound) {
+	case !known:
 		ours, err := s.isOfOrder(ctx, name, c.Dispute.PaymentID)
 		return false, ours, store.Problem(err)
 	}
-	if err == nil && dispute.Another(&d, c.Dispute) {
-		return false, true, nil
+	return dispute.Shows(&d, &reported), true, nil
+}
+
+// findDispute is [dispute.Find] of a stored pay-in; ErrNotFound if there is none.
+func (s *Service) findDispute(ctx context.Context, merchant payment.ID, name, externalID string, r *processor.Dispute) (d payment.Dispute, known bool, err error) {
+	p, _, err := s.Store.PayinByExternalID(ctx, merchant, externalID)
+	if err != nil {
+		return d, false, err
 	}
-	// A block may have become a dispute, and the payer's bank may take less than was charged back.
-	more := d.Live() && d.Blocked && !c.Dispute.Blocked || dispute.LostLess(&d, c.Dispute)
-	return err == nil && shows(d.Status, c.Dispute.State) && !more, true, store.Problem(err)
+	list, err := s.Store.DisputesOfPayin(ctx, merchant, p.ID)
+	if err != nil {
+		return d, false, err
+	}
+	d, known = dispute.Find(list, name, r)
+	return d, known, nil
 }
 
 // isOfOrder reports whether a payment is booked for an order, or not booked at all.
@@ -133,39 +144,6 @@ func (s *Service) isOfOrder(ctx context.Context, name, paymentID string) (bool, 
 	}
 	r, err := s.Store.Receipt(ctx, merchant, receipt)
 	return !r.Payin.IsZero(), err
-}
-
-// dispute reads the last dispute under the id of a report; else ErrNotFound.
-func (s *Service) dispute(ctx context.Context, merchant payment.ID, name string, r *processor.Dispute) (payment.Dispute, error) {
-	d, err := s.Store.DisputeByExternalID(ctx, merchant, name, r.ID)
-	if errors.Is(err, store.ErrNotFound) && r.ReturnID != "" {
-		return s.Store.DisputeByExternalID(ctx, merchant, name, r.ReturnID)
-	}
-	for n := 2; err == nil && r.Current; n++ {
-		next, err := s.Store.DisputeByExternalID(ctx, merchant, name, dispute.NthID(r.ID, n))
-		if errors.Is(err, store.ErrNotFound) {
-			break
-		}
-		if err != nil {
-			return next, err
-		}
-		d = next
-	}
-	return d, err
-}
-
-// shows reports whether a dispute has been in a state, or is in a later one.
-func shows(status payment.DisputeStatus, listed processor.DisputeState) bool {
-	switch listed {
-	case processor.DisputeWon:
-		return status == payment.DisputeWon || status == payment.DisputeReversed
-	case processor.DisputeLost:
-		return status == payment.DisputeLost || status == payment.DisputeReversed
-	case processor.DisputeReversed:
-		return status == payment.DisputeReversed
-	default: // any state is later than "open"
-		return true
-	}
 }
 
 // isReturned reports whether what a change lists as returned is booked; ErrNotFound if no

@@ -52,13 +52,15 @@ func (s *Service) mayBeForeign(ctx context.Context, name, externalID string, dis
 			continue
 		}
 		merchant, err := s.Store.MerchantOf(ctx, externalID)
-		if err == nil {
-			_, err = s.dispute(ctx, merchant, name, &d)
-		}
-		if errors.Is(err, store.ErrNotFound) {
-			list = append(list, d)
-		} else if err != nil {
+		if err != nil {
 			return nil, err
+		}
+		reported := d
+		switch _, known, err := s.findDispute(ctx, merchant, name, externalID, &reported); {
+		case err != nil && !errors.Is(err, store.ErrNotFound):
+			return nil, err
+		case !known:
+			list = append(list, d)
 		}
 	}
 	return list, nil

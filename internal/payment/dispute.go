@@ -35,6 +35,7 @@ type Dispute struct {
 	Processor  string
 	ExternalID string // the processor's id
 	PaymentID  string // the processor's id of the payment; "" if it names none
+	ReturnID   string // the processor's id of the return that it led to; "" if it led to none
 	Kind       DisputeKind
 	Reason     string      // the processor's; may be ""
 	Amount     money.Cents // what is disputed

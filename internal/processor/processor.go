@@ -347,9 +347,9 @@ type Dispute struct {
 	// Blocked: the processor keeps the payment's money back, and there is no dispute of it yet.
 	// It is open; if the money is released, it is won.
 	Blocked bool
-	// Lost is what the payer's bank took of a dispute that was lost; 0 is all of it.
+	// Lost is what the payer's bank took of a dispute that was lost, perhaps more than Amount; 0 is all of it.
 	Lost     money.Cents
-	ReturnID string // its ID while the processor shows only the return that it led to; "" if it led to none
+	ReturnID string // of the return that it led to: ID, if the processor shows only that; "" if it led to none
 	// Current: the processor shows only the present dispute of a payment, under an ID that all
 	// disputes of the payment share. One that is open, or lost, after the last one ended in the
 	// merchant's favor is another one.

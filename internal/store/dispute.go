@@ -35,6 +35,7 @@ var disputeTable = newTable("disputes", []string{"id"},
 	timeColumn("remind_at", func(d *payment.Dispute) *time.Time { return &d.RemindAt }).as(mutable),
 	timeColumn("created_at", func(d *payment.Dispute) *time.Time { return &d.CreatedAt }),
 	timeColumn("updated_at", func(d *payment.Dispute) *time.Time { return &d.UpdatedAt }).as(mutable),
+	textColumn("return_id", func(d *payment.Dispute) *string { return &d.ReturnID }).as(mutable),
 )
 
 var (
@@ -193,6 +194,14 @@ func (s *Store) DisputeByExternalID(ctx context.Context, merchant payment.ID, pr
 	d, err := scanDispute(s.db.QueryRow(ctx, "SELECT "+disputeTable.selected+` FROM disputes t
 		WHERE t.merchant_id = $1 AND t.processor = $2 AND t.external_id = $3`, merchant[:], processor, externalID))
 	return d, s.db.ReadError("dispute", err)
+}
+
+// DisputesOfPayin reads all disputes of a pay-in, in the order of their ids.
+func (s *Store) DisputesOfPayin(ctx context.Context, merchant, payin payment.ID) ([]payment.Dispute, error) {
+	rows, err := s.db.Query(ctx, "SELECT "+disputeTable.selected+` FROM disputes t
+		WHERE t.merchant_id = $1 AND t.payin_id = $2 ORDER BY t.id`, merchant[:], payin[:])
+	list, err := db.Collect(rows, err, scanDispute)
+	return list, s.db.ReadError("disputes of a pay-in", err)
 }
 
 // Dispute reads a dispute, and its defense, which is nil if there is none or if it cannot be

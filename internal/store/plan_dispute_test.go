@@ -55,6 +55,8 @@ func (v *exercise) readDisputes() {
 	if err != nil || len(list) == 0 {
 		t.Fatalf("disputes %v, %v", list, err)
 	}
+	_, err = s.DisputesOfPayin(ctx, m, payin)
+	must(t, err)
 	for _, f := range []store.DisputeFilter{
 		{}, {Status: string(payment.DisputeOpen)}, {Kind: string(payment.KindMED)}, {RespondBefore: v.far}, {Before: payin},
 		{Payin: payin, Status: string(payment.DisputeWon), Before: payin},

@@ -195,7 +195,7 @@ type defenseFileView struct {
 }
 
 // Dispute is a dispute as the API and its events show it. takenAmount is shown only if it is
-// less than the amount. defense is nil if there is none, or if it cannot be read.
+// not the amount. defense is nil if there is none, or if it cannot be read.
 func Dispute(d *payment.Dispute, defense *payment.Defense) ([]byte, error) {
 	v := disputeView{
 		ID: d.ID, PayinID: d.Payin, PaymentID: d.PaymentID, Kind: d.Kind, Reason: d.Reason, Amount: d.Amount, Currency: payment.Currency,

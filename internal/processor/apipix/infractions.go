@@ -94,9 +94,7 @@ func (v *infraction) dispute(paid *processor.Payment, back *pixReturn, now time.
 	switch {
 	case returned == statusReturned:
 		d.State = processor.DisputeLost
-		if amount, ok := parseAmount(back.Value); ok && amount < d.Amount {
-			d.Lost = amount
-		}
+		d.Lost, _ = parseAmount(back.Value) // which was checked; it may be more than is disputed
 	case returned == statusProcessing:
 	case v.Status == infractionRejected, v.Status == infractionCanceled, v.Status == infractionAccepted && returned == statusFailed:
 		d.State = processor.DisputeWon
@@ -294,9 +292,13 @@ func (v *pix) disputesOf(infractions []infraction, now time.Time) (list []proces
 	paid, ok := v.payment()
 	var back []pixReturn
 	for i := range v.Returns {
-		if v.Returns[i].isDispute() {
-			back = append(back, v.Returns[i])
+		if !v.Returns[i].isDispute() {
+			continue
 		}
+		if _, ok := parseAmount(v.Returns[i].Value); !ok {
+			return nil, false
+		}
+		back = append(back, v.Returns[i])
 	}
 	if len(back) > 0 && !isWord(v.EndToEndID, endToEndMax) {
 		return nil, false

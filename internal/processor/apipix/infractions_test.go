@@ -64,7 +64,8 @@ func TestDisputesOfInfractions(t *testing.T) {
 		"defended":                  {status: "EM_DEFESA", value: `"100.00"`, state: processor.DisputeOpen, amount: 100_00},
 		"being returned":            {status: "ACEITA", value: `"100.00"`, returns: []pixReturn{medReturn("a", "100.00", statusProcessing)}, state: processor.DisputeOpen, amount: 100_00},
 		"accepted":                  {status: "ACEITA", value: `"100.00"`, state: processor.DisputeOpen, amount: 100_00},
-		"returned":                  {status: "ACEITA", value: `"100.00"`, returns: []pixReturn{medReturn("a", "100.00", statusReturned)}, state: processor.DisputeLost, amount: 100_00},
+		"returned":                  {status: "ACEITA", value: `"100.00"`, returns: []pixReturn{medReturn("a", "100.00", statusReturned)}, state: processor.DisputeLost, amount: 100_00, lost: 100_00},
+		"returned more":             {status: "ACEITA", value: `"100.00"`, returns: []pixReturn{medReturn("a", "110.00", statusReturned)}, state: processor.DisputeLost, amount: 100_00, lost: 110_00},
 		"returned in part":          {status: "ACEITA", value: `"100.00"`, returns: []pixReturn{medReturn("a", "30.00", statusReturned)}, state: processor.DisputeLost, amount: 100_00, lost: 30_00},
 		"returned in two parts": {
 			status: "ACEITA", value: `"100.00"`, returns: []pixReturn{medReturn("a", "30.00", statusReturned), medReturn("b", "20.00", statusReturned)},

@@ -111,7 +111,7 @@ func (r *pixReturn) dispute(paymentID string) (d processor.Dispute, ok bool) {
 	if !ok || !isToken(r.ID, endToEndMax) {
 		return d, false
 	}
-	d = processor.Dispute{ID: r.name(paymentID), PaymentID: paymentID, Amount: amount}
+	d = processor.Dispute{ID: r.name(paymentID), PaymentID: paymentID, Amount: amount, ReturnID: r.name(paymentID)}
 	switch r.Status {
 	case statusProcessing:
 		d.State = processor.DisputeOpen

@@ -1,0 +1,134 @@
+package dispute
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+)
+
+// Find is the dispute that a report is about, of all disputes of its pay-in; known is false if there is none
+// yet. The report becomes one about that dispute: a processor may show only the present dispute of a
+// payment, or only the return that a dispute led to.
+func Find(list []payment.Dispute, processorName string, r *processor.Dispute) (d payment.Dispute, known bool) {
+	of := func(match func(d *payment.Dispute) bool) (payment.Dispute, bool) {
+		i := slices.IndexFunc(list, func(d payment.Dispute) bool { return d.Processor == processorName && match(&d) })
+		if i < 0 {
+			return payment.Dispute{}, false
+		}
+		return list[i], true
+	}
+	d, known = of(func(d *payment.Dispute) bool { return d.ExternalID == r.ID })
+	switch {
+	case r.Current && known:
+		return current(d, of, r)
+	case r.ReturnID == "":
+		return d, known
+	}
+	booked, isBooked := of(func(v *payment.Dispute) bool {
+		return v.ID != d.ID && (v.ReturnID == r.ReturnID || v.ExternalID == r.ReturnID) && !(inFavor(v) && r.State == processor.DisputeLost)
+	})
+	switch shown := r.ID != r.ReturnID; {
+	case shown && known:
+		return ledToReturn(d, booked, isBooked, r)
+	case known:
+		return d, true
+	case isBooked && shown:
+		r.ID = booked.ExternalID
+		return booked, true
+	case isBooked:
+		return booked, becomeOf(&booked, r)
+	case !shown && r.State != processor.DisputeWon:
+		return hidden(of, r)
+	default:
+		return d, false
+	}
+}
+
+// ledToReturn is the dispute of a report of one that is known, and of the return that it led to.
+func ledToReturn(d, booked payment.Dispute, isBooked bool, r *processor.Dispute) (payment.Dispute, bool) {
+	switch {
+	case r.State != processor.DisputeLost:
+		return d, true
+	case isBooked && d.ReturnID == "": // the money left once
+		r.State, r.ReturnID, r.Lost = processor.DisputeWon, "", 0
+		return d, true
+	case isBooked && d.ReturnID != r.ReturnID: // both are booked, with the other's return
+		r.State, r.ReturnID, r.Lost = processor.DisputeOpen, "", 0
+		return d, true
+	case inFavor(&d): // it was decided before: the return is of something else
+		r.ID, r.Amount, r.Lost = r.ReturnID, cmp.Or(r.Lost, r.Amount), 0
+		return booked, isBooked
+	default:
+		return d, true
+	}
+}
+
+// hidden is the dispute of a report of a return that is not booked: one of its payment that the
+// processor does not show now, as without a permission. One that was lost is more likely.
+func hidden(of func(func(d *payment.Dispute) bool) (payment.Dispute, bool), r *processor.Dispute) (payment.Dispute, bool) {
+	for _, live := range []bool{false, true} {
+		d, ok := of(func(d *payment.Dispute) bool {
+			return d.PaymentID == r.PaymentID && d.ReturnID == "" && !inFavor(d) && d.Live() == live
+		})
+		if ok {
+			return d, becomeOf(&d, r)
+		}
+	}
+	return payment.Dispute{}, false
+}
+
+// becomeOf makes a report of a return one of the dispute that led to it.
+func becomeOf(d *payment.Dispute, r *processor.Dispute) bool {
+	r.ID, r.Reason, r.RespondBy, r.Blocked = d.ExternalID, d.Reason, d.RespondBy, d.Blocked
+	if r.State == processor.DisputeLost {
+		r.Lost = r.Amount
+	}
+	return true
+}
+
+// current is the last dispute under the id of a report; known is false, and the id of the report
+// is a new one, if the report is of another dispute.
+func current(d payment.Dispute, of func(func(d *payment.Dispute) bool) (payment.Dispute, bool), r *processor.Dispute) (payment.Dispute, bool) {
+	id := r.ID
+	for n := 2; ; n++ {
+		r.ID = fmt.Sprintf("%s#%d", id, n) // of the nth dispute of a payment whose disputes share an id
+		next, more := of(func(d *payment.Dispute) bool { return d.ExternalID == r.ID })
+		if !more {
+			break
+		}
+		d = next
+	}
+	if inFavor(&d) && (r.State == processor.DisputeOpen || r.State == processor.DisputeLost) {
+		return payment.Dispute{}, false
+	}
+	r.ID = d.ExternalID
+	return d, true
+}
+
+// inFavor reports whether a dispute ended in the merchant's favor.
+func inFavor(d *payment.Dispute) bool {
+	return d.Status == payment.DisputeWon || d.Status == payment.DisputeReversed
+}
+
+// Shows reports whether a dispute shows what a report of it says, or something later.
+func Shows(d *payment.Dispute, r *processor.Dispute) bool {
+	switch {
+	case d.Live() && d.Blocked && !r.Blocked: // a block may have become a dispute
+		return false
+	case r.ReturnID != "" && d.ReturnID != r.ReturnID, LostOther(d, r):
+		return false
+	}
+	switch r.State {
+	case processor.DisputeWon:
+		return inFavor(d)
+	case processor.DisputeLost:
+		return d.Status == payment.DisputeLost || d.Status == payment.DisputeReversed
+	case processor.DisputeReversed:
+		return d.Status == payment.DisputeReversed
+	default: // any state is later than "open"
+		return true
+	}
+}
