@@ -98,19 +98,14 @@ func (s *Service) applyRefund(ctx context.Context, proc processor.Processor, nam
 }
 
 // foreignRefund books a refund that nobody requested here, and of which the notice names the
-// payment, on the processor's answer.
+// payment, on the processor's answer. One that is not paid yet is then looked up as ours are: its end may
+// have no notice.
 func (s *Service) foreignRefund(ctx context.Context, refunder processor.Refunder, name string, h *processor.Hint, notice *store.Notice) error {
 	report := query(ctx, s, name, func(ctx context.Context) processor.TransferReport {
 		return refunder.QueryRefund(ctx, h.PaymentID, h.ExternalID)
 	})
 	if report.Lookup != processor.Found {
 		return unconfirmed("refund", report.Lookup, report.Cause)
-	}
-	if report.State == processor.TransferProcessing { // its end has a notice of its own
-		if notice == nil {
-			return nil
-		}
-		return s.Writer.Do(ctx, &end{notice: *notice})
 	}
 	return s.recordRefund(ctx, name, &processor.ListedRefund{
 		ExternalID: h.ExternalID, PaymentID: h.PaymentID, EndToEndID: report.EndToEndID, State: report.State,
@@ -194,6 +189,9 @@ func (s *Service) recordRefund(ctx context.Context, account string, listed *proc
 	}
 	if err != nil {
 		return err
+	}
+	if !ok && listed.State == processor.TransferProcessing { // of money without an order, which is booked at its end
+		return errLags
 	}
 	if !ok || part.Ended() && showsEnd(&part, listed.State) {
 		if notice == nil {

@@ -18,7 +18,7 @@ import (
 )
 
 // Find stores a refund that a processor lists and nobody requested here: it was made at the
-// processor's own panel, or in a past that a restored backup lacks. Its money is set aside,
+// processor's own panel, or in a past that a restored backup lacks. Its money is set aside, also before it is paid,
 // and its part waits for the processor's report, which the caller records next. ok is false
 // if there is nothing to record. Errors: store.ErrNotFound if its payment is not booked.
 func (s *Service) Find(ctx context.Context, account string, listed *processor.ListedRefund) (part payment.RefundPart, ok bool, err error) {
@@ -37,7 +37,7 @@ func (s *Service) Find(ctx context.Context, account string, listed *processor.Li
 	if r.Payin.IsZero() {
 		return part, false, s.Writer.Do(ctx, newReturnUnidentified(account, listed, &r))
 	}
-	if listed.State != processor.TransferPaid {
+	if listed.State == processor.TransferFailed {
 		return part, false, nil // it moved no money
 	}
 	op := &find{listed: listed, receipt: r, id: s.Env.IDs.NewID(s.Env.Clock.Now())}

@@ -388,7 +388,9 @@ func (b *Bank) ParseNotice(body []byte) (hints []processor.Hint, err error) {
 		case kind == "paid":
 			hints = append(hints, processor.Hint{Subject: processor.SubjectTransfer, ExternalID: id, Transfer: processor.TransferPaid})
 		case kind == "refund":
-			hints = append(hints, processor.Hint{Subject: processor.SubjectRefund, ExternalID: id})
+			h := processor.Hint{Subject: processor.SubjectRefund}
+			h.ExternalID, h.PaymentID, _ = strings.Cut(id, " of ")
+			hints = append(hints, h)
 		case len(line) == payment.ExternalIDLength:
 			hints = append(hints, processor.Hint{Subject: processor.SubjectTransfer, ExternalID: line})
 		case line == "panic":

@@ -77,6 +77,13 @@ func (b *Bank) RefundAtPanel(externalID, paymentID string, amount money.Cents) {
 	b.GiveBack(processor.RefundRequest{ExternalID: externalID, PaymentID: paymentID, Amount: amount}, processor.TransferPaid)
 }
 
+// StartAtPanel is RefundAtPanel of a refund that the bank has not paid yet.
+func (b *Bank) StartAtPanel(externalID, paymentID string, amount money.Cents) {
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	b.GiveBack(processor.RefundRequest{ExternalID: externalID, PaymentID: paymentID, Amount: amount}, processor.TransferProcessing)
+}
+
 // RefundReport is the bank's record of a refund, by its key in Made. The caller holds Mu.
 func (b *Bank) RefundReport(key string) processor.TransferReport {
 	v, ok := b.Refunds.Made[key]

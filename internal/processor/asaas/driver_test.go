@@ -264,8 +264,8 @@ func TestNotices(t *testing.T) {
 	}{
 		"paid":                        {notice("PAYMENT_RECEIVED", "payment", paid), []string{"charge " + ref + " pay_1 paid"}},
 		"deleted":                     {notice("PAYMENT_DELETED", "payment", paymentJSON(`"deleted":false`, `"deleted":true`)), []string{"charge " + ref + " pay_1"}},
-		"refunded":                    {notice("PAYMENT_REFUNDED", "payment", refunded), []string{"charge " + ref + " pay_1 paid", "refund " + ref + " of pay_1", "refund refund-"}},
-		"after a chargeback was won":  {notice("PAYMENT_REFUNDED", "payment", strings.Replace(refunded, `"deleted"`, `"chargeback":{"status":"REVERSED"},"deleted"`, 1)), []string{"charge " + ref + " pay_1 paid", "refund " + ref + " of pay_1", "refund refund-"}},
+		"refunded":                    {notice("PAYMENT_REFUNDED", "payment", refunded), []string{"charge " + ref + " pay_1 paid", "refund " + ref + " of pay_1", "refund refund-", "refund refund-"}},
+		"after a chargeback was won":  {notice("PAYMENT_REFUNDED", "payment", strings.Replace(refunded, `"deleted"`, `"chargeback":{"status":"REVERSED"},"deleted"`, 1)), []string{"charge " + ref + " pay_1 paid", "refund " + ref + " of pay_1", "refund refund-", "refund refund-"}},
 		"after a chargeback was lost": {notice("PAYMENT_REFUNDED", "payment", strings.Replace(refunded, `"deleted"`, `"chargeback":{"status":"DONE"},"deleted"`, 1)), []string{"charge " + ref + " pay_1 paid", "refund " + ref + " of pay_1"}},
 		"of another program":          {notice("PAYMENT_RECEIVED", "payment", strings.Replace(paid, ref, "pedido 1", 1)), nil},
 		"without reference":           {notice("PAYMENT_RECEIVED", "payment", strings.Replace(paid, `"`+ref+`"`, "null", 1)), nil},

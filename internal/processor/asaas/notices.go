@@ -114,7 +114,8 @@ func paymentHints(body []byte) ([]processor.Hint, error) {
 	}
 	hints := []processor.Hint{charge}
 	for i, id := range refundIDs(&v) {
-		if state := refundStates[v.Refunds[i].Status]; state == processor.TransferProcessing || v.disputed() && !isExternalID(id) {
+		ours, state := isExternalID(id), refundStates[v.Refunds[i].Status]
+		if ours && state == processor.TransferProcessing || v.disputed() && !ours { // ours is looked up until it ends
 			continue
 		}
 		hints = append(hints, processor.Hint{Subject: processor.SubjectRefund, ExternalID: id, PaymentID: v.ID})
