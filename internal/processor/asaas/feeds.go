@@ -55,6 +55,12 @@ const (
 	partTime  = 2 * refundQuiet // a refund that was being sent at the restore is listed then
 )
 
+// isLong reports whether a list has all charges of weeks, of which a large account has more than requests
+// for their pages: without half of its budget no charge could be made, and nothing paid out.
+func isLong(feed processor.Feed, list int) bool {
+	return feed == processor.FeedRefunds && list < partLists || feed == processor.FeedPayments && listings[feed][list].status == statusDeposit
+}
+
 // Feeds implements [processor.Feeder].
 func (p *Processor) Feeds() map[processor.Feed]processor.FeedSpec {
 	from := func(t time.Time) string { return cursor{day: dayOf(t)}.String() }
@@ -129,6 +135,9 @@ func (p *Processor) Read(ctx context.Context, feed processor.Feed, text string) 
 	c, err := parseCursor(text, len(lists))
 	if err != nil {
 		return processor.Page{}, err
+	}
+	if isLong(feed, c.list) && p.BudgetLow() { // and on from here once there are more requests
+		return processor.Page{Next: text, More: true}, nil
 	}
 	if c.began.IsZero() {
 		c.began = p.clock.Now()

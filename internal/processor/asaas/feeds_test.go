@@ -1,9 +1,11 @@
 package asaas
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
@@ -94,5 +96,46 @@ func TestListedRefundOfAnOldCard(t *testing.T) {
 	h.elapse(t)
 	if got := h.listed()[processor.FeedRefunds]; got != "payment refund" {
 		t.Errorf("listed: %q", got)
+	}
+}
+
+// The long lists of a large account leave the requests of half the budget to its orders, and go on
+// where they were once there are more.
+func TestLongListsLeaveBudget(t *testing.T) {
+	t.Parallel()
+	_, clock := env.Virtual(start, 1)
+	a := &answerer{answers: map[string]string{
+		"GET /payments":               "200 " + strings.Replace(listJSON(paymentJSON()), `"hasMore":false`, `"hasMore":true`, 1),
+		"POST /payments/pay_1/refund": "200 " + paymentJSON(`"refunds":null`, `"refunds":[{"status":"DONE","value":1.00,"description":"`+ref+`"}]`),
+	}}
+	p := openDriver(t, a, clock, SettingBudget, "1000") // 200 at once
+	for feed, begin := range map[processor.Feed]string{
+		processor.FeedRefunds:  p.Feeds()[processor.FeedRefunds].From(start),
+		processor.FeedPayments: cursor{day: dayOf(start), list: 1, began: start}.String(),
+	} {
+		next, pages := begin, 0
+		read := func() {
+			t.Helper()
+			before, most := "", pages+150
+			for ; next != before && pages < most; pages++ {
+				before = next
+				page, err := p.Read(t.Context(), feed, next)
+				must(t, err)
+				next = page.Next
+			}
+		}
+		read()
+		if left, _ := p.BudgetLeft(); left < 99 || pages < 2 {
+			t.Errorf("%s: %d requests are left after %d pages", feed, left, pages)
+		}
+		if got := p.Refund(t.Context(), processor.RefundRequest{ExternalID: ref, PaymentID: "pay_1", Amount: 1_00}, willing); got.Outcome != processor.Done {
+			t.Errorf("%s: a refund is %v", feed, got.Outcome)
+		}
+		stopped := pages
+		clock.Advance(6 * time.Hour)
+		if read(); pages < stopped+50 {
+			t.Errorf("%s: %d pages, then %d", feed, stopped, pages)
+		}
+		clock.Advance(12 * time.Hour)
 	}
 }
