@@ -161,7 +161,7 @@ func (v *wirePayment) dispute() *processor.Dispute {
 		d.State = processor.DisputeOpen
 	case !known:
 		return nil
-	case c.Status == chargebackWon && v.Status != statusRefunded:
+	case c.Status == chargebackWon && (v.Status != statusRefunded || v.returned() >= moneyOf(v.Value)): // else it may have been lost before
 		d.State = processor.DisputeWon
 	case v.Status == statusRefunded && (c.Status == "DONE" || c.Status == "DISPUTE_LOST"):
 		d.State = processor.DisputeLost
@@ -175,6 +175,16 @@ func (v *wirePayment) dispute() *processor.Dispute {
 		d.RespondBy = end
 	}
 	return d
+}
+
+// returned is what refunds gave back of a charge.
+func (v *wirePayment) returned() (sum money.Cents) {
+	for i := range v.Refunds {
+		if refundStates[v.Refunds[i].Status] == processor.TransferPaid {
+			sum += moneyOf(v.Refunds[i].Value)
+		}
+	}
+	return sum
 }
 
 // disputed reports whether Asaas shows a dispute that the merchant has not won.
