@@ -1,6 +1,7 @@
 package dispute_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -31,7 +32,7 @@ func returned(id string, state processor.DisputeState, amount money.Cents) proce
 // of one that was decided.
 func TestReturnsLeaveOnce(t *testing.T) {
 	type reports [][]processor.Dispute
-	for name, c := range map[string]struct {
+	cases := map[string]struct {
 		reports reports
 		gone    money.Cents
 	}{
@@ -68,32 +69,35 @@ func TestReturnsLeaveOnce(t *testing.T) {
 		"the return was found first, and the dispute was open": {
 			reports{{infraction(live, "", 0), returned("r", lose, 60_00)}, {infraction(lose, "r", 60_00)}}, 60_00,
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-				p := g.Payin(g.Merchant, "order", "")
-				g.Bank.Receive(p.ExternalID, "A", 100_00)
-				g.ReadFeeds()
-				for _, list := range c.reports {
-					g.Bank.Charges[p.ExternalID].Disputes = nil
-					for _, d := range list {
-						g.Bank.Disputes(p.ExternalID, d)
-					}
-					for range 14 { // until what is not confirmed is given up
-						g.ReadFeeds()
-						g.Apply()
-						g.Jump(30 * time.Minute)
-					}
-				}
-				g.WantBalances(coretest.Opening+100_00-c.gone, 0)
-				if got := g.ReadPayin(p); got.DisputedAmount != c.gone || got.Status != payment.PayinChargeback {
-					t.Errorf("%s, disputed %d, want %d", got.Status, got.DisputedAmount, c.gone)
-				}
-				g.WantCases()
-				g.WantProven()
-			})
-		})
 	}
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		left := coretest.Opening
+		for name, c := range cases {
+			p := g.Payin(g.Merchant, name, "")
+			g.Bank.Receive(p.ExternalID, "A"+p.ExternalID, 100_00)
+			g.ReadFeeds()
+			for _, list := range c.reports {
+				g.Bank.Charges[p.ExternalID].Disputes = nil
+				for _, d := range list { // ids are unique at the processor
+					d.ID, d.PaymentID = d.ID+p.ExternalID, d.PaymentID+p.ExternalID
+					d.ReturnID = strings.TrimPrefix(d.ReturnID+p.ExternalID, p.ExternalID)
+					g.Bank.Disputes(p.ExternalID, d)
+				}
+				for range 14 { // until what is not confirmed is given up
+					g.ReadFeeds()
+					g.Apply()
+					g.Jump(30 * time.Minute)
+				}
+			}
+			if got := g.ReadPayin(p); got.DisputedAmount != c.gone || got.Status != payment.PayinChargeback {
+				t.Errorf("%s: %s, disputed %d, want %d", name, got.Status, got.DisputedAmount, c.gone)
+			}
+			left += 100_00 - c.gone
+			g.WantBalances(left, 0)
+			g.WantCases()
+		}
+		g.WantProven()
+	})
 }
 
 // A merchant gave a dispute up, the processor rejected it nevertheless, and then money was returned:
