@@ -44,7 +44,7 @@ type watchedTable struct {
 var tables = [...]watchedTable{
 	payinTable: {
 		name: "payins", merchant: "merchant_id", id: "id", columns: func(c *columns) { c.payin(&orderRow{}) },
-		unread: []string{"personal", "fingerprint", "created_at"}, unchecked: []string{"processor_id", "end_to_end_id", "paid_at", "disputed_amount"},
+		unread: []string{"personal", "fingerprint", "created_at"}, unchecked: []string{"processor_id", "end_to_end_id", "disputed_amount"},
 		invariant: SingleOrder, thing: "pay-in",
 	},
 	payoutTable: {
@@ -90,7 +90,7 @@ var tables = [...]watchedTable{
 	disputeTable: {
 		name: "disputes", merchant: "merchant_id", id: "id", columns: func(c *columns) { c.dispute(&disputeRow{}) },
 		unread:    []string{"processor", "payment_id", "kind"},
-		unchecked: []string{"reason", "lost", "blocked", "accepted", "respond_by", "submitted_at", "closed_at", "remind_at"},
+		unchecked: []string{"reason", "lost", "blocked", "return_id", "accepted", "respond_by", "submitted_at", "closed_at", "remind_at"},
 		invariant: States, thing: "dispute",
 	},
 	noticeTable: {
