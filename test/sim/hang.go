@@ -57,7 +57,7 @@ func (s *simulation) expectBeside(o *order) {
 		switch state {
 		case "PENDING approval": // it waits for a person
 		case "PENDING", "PROCESSING queued", "PROCESSING intent", "PROCESSING accepted", "PROCESSING unknown":
-			if o.Kind == checker.Payin || !s.checker.InDebt(o.ExternalID) {
+			if o.Kind == checker.Payin || !s.checker.InDebt(o.ExternalID) && !s.checker.IsStopped(o.ExternalID) {
 				s.violate(checker.Progress, o.Merchant, o.ID,
 					"still "+state+" after "+besideWithin.String()+", while account "+other.id+" "+string(other.hangs))
 			}

@@ -56,6 +56,7 @@ func (s *simulation) schedulePersons() {
 	s.after(s.between(0, decidesEvery), func() {
 		if !s.faultsOff {
 			s.decideUnknown()
+			s.bookLate()
 			s.schedulePersons()
 		}
 	})
@@ -114,6 +115,7 @@ func (s *simulation) unknownOutcomes() (list []unknownOutcome, err error) {
 // bank now says otherwise. It reports whether the case is decided.
 func (s *simulation) decideCase(v *unknownOutcome) bool {
 	r := s.answerOf(v)
+	mistaken := s.mistake(v, &r)
 	if r.How == "" {
 		s.coverage.count("decision, "+string(v.subject), "none", v.cause)
 		return false
@@ -135,6 +137,9 @@ func (s *simulation) decideCase(v *unknownOutcome) bool {
 	s.elapse(s.between(time.Second, confirmsWithin))
 	r.Actor = secondPerson
 	now := s.answerOf(v)
+	if mistaken {
+		now = r
+	}
 	if now.How != r.How && (now.How == "" || r.How == store.ResolvedPaid || now.How == store.ResolvedPaid) || now.EndToEndID != r.EndToEndID {
 		r.How, r.EndToEndID = review.Withdraw, ""
 	}

@@ -35,7 +35,8 @@ type plan struct {
 
 	damage string // the table of which a row is damaged; "" for none
 
-	persons bool // who decide cases about unknown outcomes
+	persons  bool // who decide cases about unknown outcomes
+	mistakes int  // of them, per thousand decisions about payouts
 }
 
 func (s *simulation) drawPlan() plan {
@@ -71,7 +72,9 @@ func (s *simulation) drawPlan() plan {
 		p.calls, p.queries, p.notices, p.delayed, p.crash, p.cut, p.pause, p.copyKind = 0, 0, 0, 0, 0, 0, 0, ""
 		p.bankUnreachable, p.bankRestarts, p.clocksOff = false, false, false
 	}
-	p.persons = s.chance(700)
+	if p.persons = s.chance(700); p.persons && s.chance(500) {
+		p.mistakes = 700
+	}
 	p.limits, p.endpoints = s.drawLimits(), s.drawEndpoints(p.copyKind != "")
 	faults := slices.Concat(callFaults, transferFaults, noticeFaults, questionFaults, webhookFaults)
 	slices.Sort(faults)

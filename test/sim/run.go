@@ -87,7 +87,7 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 	}
 	s := &simulation{
 		ctx: ctx, options: o, random: env.SeededRandom(o.Seed ^ 0x5eed), coverage: coverage{},
-		control: make(chan ending), receivers: map[string]*receiver{}, oldAnswers: map[string][]byte{}, undecided: map[payment.ID]bool{}, deciding: map[payment.ID]bool{}, contracts: newContracts(), accounts: map[string]*contract{}, turns: map[string]int{},
+		control: make(chan ending), receivers: map[string]*receiver{}, oldAnswers: map[string][]byte{}, mistaken: map[string]bool{}, undecided: map[payment.ID]bool{}, deciding: map[payment.ID]bool{}, contracts: newContracts(), accounts: map[string]*contract{}, turns: map[string]int{},
 	}
 	s.began = pick(s, startTimes)
 	s.source, s.clock = env.Virtual(s.began, o.Seed)
@@ -116,6 +116,7 @@ func (s *simulation) open() (err error) {
 	s.checker, err = checker.New(s.ctx, checker.Options{
 		DB: s.raw, MasterKey: []byte(masterKey), Retention: retention, Now: s.latestRemoval,
 		LookUpFirst: s.accountsOf(notIdempotent, consenting), AsksConsent: s.accountsOf(consenting), Outcome: s.countOutcome, Fee: s.fee, RefundsFee: s.refundsFee, Limits: s.limitsByID,
+		Mistaken:   func(externalID string) bool { return s.mistaken[externalID] },
 		Receivable: func(what string) { s.coverage.count("receivable", what, "any") },
 	})
 	if err != nil {
@@ -213,8 +214,9 @@ func (s *simulation) drain() {
 	for len(s.violations) == 0 {
 		if len(s.queue) > 0 {
 			s.runUntil(s.queue[0].at)
-			if s.clock.Monotonic()-polled >= time.Minute { // clients that try again may wait for a worker
+			if s.clock.Monotonic()-polled >= time.Minute { // clients that try again may wait for a worker, or a person
 				polled = s.clock.Monotonic()
+				s.perform(func() { s.bookLate() })
 				s.pollAll()
 			}
 			continue
@@ -248,6 +250,7 @@ func (s *simulation) resolveAll() (found bool) {
 			found = true
 			s.retryNotices()
 		}
+		found = s.bookLate() || found
 	})
 	return found
 }
@@ -291,13 +294,14 @@ func (s *simulation) runQueue() {
 }
 
 // nextDue is the next due time of work in the database, and its table; "" if there is none.
-// A payout that waits for its merchant's debt may wait forever; its case says so.
+// A payout that waits for its merchant's debt may wait forever, and one whose merchant is stopped
+// waits for a person; their cases say so.
 func (s *simulation) nextDue() (at time.Duration, table string) {
 	var due int64
 	err := s.raw.QueryRowContext(s.ctx, `SELECT name, due FROM (
 		SELECT 'payins' AS name, min(next_at) AS due FROM payins WHERE next_at > 0 UNION ALL
 		SELECT 'payouts', min(next_at) FROM payouts p WHERE next_at > 0 AND NOT EXISTS (SELECT 1 FROM cases c WHERE c.merchant_id = p.merchant_id
-			AND c.subject_id = p.id AND c.kind = 'payout_waiting' AND c.closed_at = 0 AND c.params LIKE '%"debt"%') UNION ALL
+			AND c.closed_at = 0 AND (c.subject_id = p.id AND c.kind = 'payout_waiting' AND c.params LIKE '%"debt"%' OR c.stops_payouts = 1)) UNION ALL
 		SELECT 'refunds', min(next_at) FROM refund_parts WHERE next_at > 0 UNION ALL
 		SELECT 'charges', min(next_at) FROM charges WHERE next_at > 0 UNION ALL
 		SELECT 'deliveries', min(next_at) FROM deliveries WHERE next_at > 0 UNION ALL

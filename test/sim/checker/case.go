@@ -151,6 +151,9 @@ func (c *Checker) checkCase(v *reviewCase) {
 	if v.order != nil && v.kind == "payout_unknown" {
 		c.checkDecision(v)
 	}
+	if v.facts["reason"] == "paid_after_release" && (v.order == nil || !c.isMistaken(v.order)) {
+		c.violatef(Progress, v.order, "case %s says that it was paid after its release, which nobody decided", v.key.id)
+	}
 	if v.order != nil && v.kind == "refund_unknown" {
 		c.checkRefundDecision(v)
 	}

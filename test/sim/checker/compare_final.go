@@ -93,6 +93,9 @@ func (c *comparison) compareMoney() {
 		}
 	}
 	for i := range c.Transfers {
+		if o := c.externalIDs[c.Transfers[i].ExternalID]; o != nil && o.step == stepPaidLate {
+			continue // persons released it, so its money could be spent again
+		}
 		if id, known := owner[c.Transfers[i].ExternalID]; known {
 			had[id] -= c.Transfers[i].left()
 		} else if !(c.Rewound && c.Transfers[i].left() == 0) { // of a batch that a copy lacks: only money is found again

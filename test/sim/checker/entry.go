@@ -35,6 +35,9 @@ type entry struct {
 	complete bool // its commit is over
 }
 
+// foundKinds are the kinds of entries about a found transfer.
+var foundKinds = []string{"payout_found", "payout_adopted", "found_returned", "payout_recovered"}
+
 // statementAccounts are the merchant's own accounts, whose postings are numbered together.
 var statementAccounts = []string{"available", "pending", "held", "disputed", "unapplied", "owed"}
 
@@ -106,7 +109,7 @@ func (c *Checker) checkEntry(e *entry) {
 	r := c.receipts[rowKey{e.key.merchant, e.subject}]
 	f := c.found[rowKey{e.key.merchant, e.subject}]
 	switch {
-	case f != nil && (e.kind == "payout_found" || e.kind == "payout_adopted" || e.kind == "found_returned"):
+	case f != nil && slices.Contains(foundKinds, e.kind):
 		f.booked[e.kind] += taken
 		c.touched.found = append(c.touched.found, f)
 	case r != nil && r.order == nil && e.kind == "received_unidentified":

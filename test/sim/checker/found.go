@@ -33,18 +33,19 @@ func (c *Checker) applyFound(l *line) {
 	c.columns.read(l).foundTransfer(&row)
 	f := c.found[l.key]
 	if l.op == rowAdded {
-		if f != nil || c.foundByID[row.externalID] != nil || c.externalIDs[row.externalID] != nil {
+		o := c.externalIDs[row.externalID]
+		if f != nil || c.foundByID[row.externalID] != nil || o != nil && !(c.isMistaken(o) && l.key == o.key) {
 			c.violateMerchantf(SingleTransfer, l.key.merchant, "transfer %s was found, but has an owner", row.externalID)
 		}
 		f = &foundTransfer{key: l.key, booked: map[string]int64{}}
 		c.found[l.key], c.foundByID[row.externalID] = f, f
-	} else if f == nil || f.adoptedAt != 0 {
+	} else if f == nil || f.adoptedAt != 0 && !c.mayBeLate(f) {
 		c.violateMerchantf(SingleTransfer, l.key.merchant, "found transfer %s changes, but was never added, or was adopted", l.key.id)
 		return
 	} else {
 		changed := row
 		row = f.foundRow
-		if changed.total != row.total {
+		if changed.total != row.total && !c.mayBeLate(f) {
 			c.violateMerchantf(SingleTransfer, l.key.merchant, "found transfer %s was of %d, and is of %d", l.key.id, row.total, changed.total)
 		}
 		row.amount, row.adoptedAt = changed.amount, changed.adoptedAt
@@ -56,6 +57,10 @@ func (c *Checker) applyFound(l *line) {
 // checkFound checks what is booked about a found transfer, and that it has an open case
 // until its payout is requested again.
 func (c *Checker) checkFound(f *foundTransfer) {
+	if o := c.paidLate(f); o != nil {
+		c.checkLate(o, f)
+		return
+	}
 	taken := f.booked["payout_found"]
 	adopted, open := int64(0), taken
 	if f.adoptedAt != 0 {

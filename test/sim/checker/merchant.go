@@ -1,6 +1,9 @@
 package checker
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // merchant is the ledger of a merchant; the zero id is the platform.
 type merchant struct {
@@ -44,6 +47,14 @@ type account struct {
 func (c *Checker) InDebt(externalID string) bool {
 	o := c.externalIDs[externalID]
 	return o != nil && c.merchants[o.key.merchant].account("owed").balance < 0
+}
+
+// IsStopped reports whether the payouts of the merchant of an order are stopped by a contradiction.
+func (c *Checker) IsStopped(externalID string) bool {
+	o := c.externalIDs[externalID]
+	return o != nil && slices.ContainsFunc(c.orderList, func(other *order) bool {
+		return other.key.merchant == o.key.merchant && other.hasOpenCase("contradiction")
+	})
 }
 
 // IsDamaged reports whether the row of an order has a case that calls it damaged: it waits for a person.

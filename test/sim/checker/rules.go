@@ -204,7 +204,7 @@ var caseRules = map[string]caseRule{
 	"payout_unknown":      {subject: Payout, params: []string{"reason"}, resolutions: []string{"proof", "replaced", "paid", "release", "resend"}},
 	"payin_processing":    {subject: Payin, params: []string{"processor", "externalId"}, resolutions: []string{"proof"}},
 	"payout_waiting":      {subject: Payout, resolutions: []string{"proof", "repaid", "canceled"}},
-	"contradiction":       {subject: "order", params: []string{"reason"}, resolutions: []string{"replaced"}},
+	"contradiction":       {subject: "order", params: []string{"reason"}, resolutions: []string{"replaced", "paid", "write-off"}},
 	"notice":              {params: []string{"reason", "processor", "notice|externalId"}, resolutions: []string{"retry"}},
 	"charge_differs":      {subject: Payin, params: []string{"processor", "externalId", "field"}, resolutions: []string{"proof"}},
 	"charge_not_canceled": {subject: Payin, params: []string{"processor", "externalId"}, resolutions: []string{"proof"}},

@@ -162,6 +162,9 @@ func (c *Checker) checkDecided(o *order, live int, last *sendRow) {
 	case "COMPLETED", "RETURNED":
 		proof = last.outcome == "paid"
 	case "FAILED":
+		if o.step == stepPaidLate && c.isMistaken(o) && c.foundByID[o.externalID] != nil {
+			step = stepPaidLate
+		}
 		proof = last.outcome == "refused" && o.refusalIsFinal() || last.outcome == "failed"
 	}
 	if !proof && !(live == 0 && c.mayBeFound(o)) {
