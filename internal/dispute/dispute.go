@@ -171,11 +171,10 @@ type following struct {
 }
 
 // take sets aside what a dispute lacks, as far as money is left: what has not settled of the
-// order, then available, then debt. If the dispute is lost, it is charged back at once. An
-// order that cannot be disputed now gives nothing.
+// order, then available, then debt. If the dispute is lost, it is charged back at once.
 func (v following) take(d *payment.Dispute) error {
 	on := payment.OnDispute
-	if v.p.Status == payment.PayinDisputed || v.p.Status == payment.PayinChargeback {
+	if _, first := payment.PayinTable.Next(v.p.Status, on); !first {
 		on = payment.OnDisputeMore
 	}
 	more := min(d.Missing(), v.left(d))
@@ -414,13 +413,13 @@ var triggersOf = map[payment.Trigger]triggers{
 }
 
 // trigger picks the trigger of the order of a dispute that ends. The order keeps its status
-// while another dispute is open. After the last one it is charged back if one was lost, else it
+// while another dispute is open, and if it is not paid in full. After the last one it is charged back if one was lost, else it
 // returns to its status before the disputes.
 func (v following) trigger(d *payment.Dispute, ends payment.Trigger) payment.Trigger {
 	on, n, p := triggersOf[ends], v.count(d), v.p
 	lost := ends == payment.OnLose || ends == payment.OnAccept
 	switch chargedBack := n.lost > 0 || lost; {
-	case n.open > 0, chargedBack && p.Status == payment.PayinChargeback:
+	case n.open > 0, p.PaidAmount < p.Amount, chargedBack && p.Status == payment.PayinChargeback:
 		return on.part
 	case chargedBack:
 		return on.chargedBack

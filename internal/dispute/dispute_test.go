@@ -19,15 +19,16 @@ type order struct {
 	*coretest.Memory
 
 	payin payment.Payin
+	parts int // payments of a part
 }
 
 func newOrder(t *testing.T) *order {
 	t.Helper()
 	m := coretest.NewMemory(t, coretest.Opening)
-	return &order{m, m.Payin("order", "")}
+	return &order{Memory: m, payin: m.Payin("order", "")}
 }
 
-// happens is a history: "paid", "paid more 20" beyond the amount, "refunded 40", or the id and the state of a reported
+// happens is a history: "paid", "paid more 20" beyond the amount, "part 40" of it, "expired" or "failed", "refunded 40", or the id and the state of a reported
 // dispute, and its amount if it is not the order's, as in "D open 40".
 func (o *order) happens(list string) {
 	o.T.Helper()
@@ -39,6 +40,14 @@ func (o *order) happens(list string) {
 			o.Must(o.Commit(o.receives(processor.ChargeReport{Payments: []processor.Payment{{ID: "B", Amount: reais(words[2]), PaidAt: o.Clock.Now()}}})))
 		case words[0] == "paid":
 			o.Must(o.Commit(o.receives(processor.ChargeReport{Payments: []processor.Payment{{ID: "A", Amount: o.payin.Amount, PaidAt: o.Clock.Now()}}})))
+		case words[0] == "part":
+			o.parts++
+			part := processor.Payment{ID: fmt.Sprint("part ", o.parts), Amount: reais(words[1]), PaidAt: o.Clock.Now()}
+			o.Must(o.Commit(o.receives(processor.ChargeReport{Payments: []processor.Payment{part}})))
+		case words[0] == "expired", words[0] == "failed":
+			o.Must(o.Commit(o.receives(processor.ChargeReport{Lookup: processor.Found, State: map[string]processor.ChargeState{
+				"expired": processor.ChargeExpired, "failed": processor.ChargeFailed,
+			}[words[0]]})))
 		case words[0] == "refunded": // as no operation does yet
 			p := o.StoredPayin(o.payin.ID)
 			p.Status, p.RefundedAmount = payment.PayinPartiallyRefunded, reais(words[1])

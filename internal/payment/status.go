@@ -154,8 +154,12 @@ const (
 	OnPay                Trigger = "pay"                  // receipts reach the amount
 	OnPayShort           Trigger = "pay_short"            // a receipt is less than the amount
 	OnPayMore            Trigger = "pay_more"             // a receipt, or a part of it, is too much
+	OnPayDisputed        Trigger = "pay_disputed"         // receipts reach the amount, and a dispute of a part is open
+	OnPayChargedBack     Trigger = "pay_charged_back"     // the same, and a dispute of a part was lost
 	OnApply              Trigger = "apply"                // unapplied money, applied by an operator, reaches the amount
 	OnApplyShort         Trigger = "apply_short"          // it is less than the amount
+	OnApplyDisputed      Trigger = "apply_disputed"       // as pay_disputed
+	OnApplyChargedBack   Trigger = "apply_charged_back"   // as pay_charged_back
 	OnExpire             Trigger = "expire"               // its lifetime ended
 	OnCancel             Trigger = "cancel"               // the merchant cancels it
 	OnFail               Trigger = "fail"                 // the processor refuses the order
@@ -166,7 +170,7 @@ const (
 	OnRefundUndone       Trigger = "refund_undone"        // its last refund failed after it was completed
 	OnRefundUndonePart   Trigger = "refund_undone_part"   // the same, of one of several refunds
 	OnDispute            Trigger = "dispute"              // the payer disputes it
-	OnDisputeMore        Trigger = "dispute_more"         // the payer disputes more of it
+	OnDisputeMore        Trigger = "dispute_more"         // the payer disputes more of it, or it is not paid in full
 	OnWin                Trigger = "win"                  // the merchant won the last dispute, and lost none
 	OnWinRefunded        Trigger = "win_refunded"         // the same, and a part was refunded before
 	OnWinRefundedAll     Trigger = "win_refunded_all"     // the same, and all that was paid was refunded before
@@ -199,6 +203,14 @@ var PayinTable = Table[PayinStatus]{
 	{PayinPending, OnPayShort, PayinPending, ledger.Received, EventPayinUnderpaid},
 	{PayinPending, OnApply, PayinPaid, ledger.UnappliedApplied, EventPayinPaid},
 	{PayinPending, OnApplyShort, PayinPending, ledger.UnappliedApplied, EventPayinUnderpaid},
+	{PayinPending, OnPayDisputed, PayinDisputed, ledger.Received, EventPayinPaid},
+	{PayinPending, OnPayChargedBack, PayinChargeback, ledger.Received, EventPayinPaid},
+	{PayinPending, OnApplyDisputed, PayinDisputed, ledger.UnappliedApplied, EventPayinPaid},
+	{PayinPending, OnApplyChargedBack, PayinChargeback, ledger.UnappliedApplied, EventPayinPaid},
+	{PayinPending, OnDisputeMore, PayinPending, ledger.DisputeOpened, EventPayinDisputed},
+	{PayinPending, OnWinPart, PayinPending, ledger.DisputeWon, EventPayinDisputeWon},
+	{PayinPending, OnLosePart, PayinPending, ledger.ChargedBack, EventPayinChargeback},
+	{PayinPending, OnReversePart, PayinPending, ledger.ChargebackReversed, EventPayinDisputeWon},
 	{PayinPending, OnExpire, PayinExpired, "", EventPayinExpired},
 	{PayinPending, OnCancel, PayinCanceled, "", EventPayinCanceled},
 	{PayinPending, OnFail, PayinFailed, "", EventPayinFailed},
@@ -209,16 +221,40 @@ var PayinTable = Table[PayinStatus]{
 	{PayinProcessing, OnPayShort, PayinProcessing, ledger.Received, EventPayinUnderpaid},
 	{PayinProcessing, OnApply, PayinPaid, ledger.UnappliedApplied, EventPayinPaid},
 	{PayinProcessing, OnApplyShort, PayinProcessing, ledger.UnappliedApplied, EventPayinUnderpaid},
+	{PayinProcessing, OnPayDisputed, PayinDisputed, ledger.Received, EventPayinPaid},
+	{PayinProcessing, OnPayChargedBack, PayinChargeback, ledger.Received, EventPayinPaid},
+	{PayinProcessing, OnApplyDisputed, PayinDisputed, ledger.UnappliedApplied, EventPayinPaid},
+	{PayinProcessing, OnApplyChargedBack, PayinChargeback, ledger.UnappliedApplied, EventPayinPaid},
+	{PayinProcessing, OnDisputeMore, PayinProcessing, ledger.DisputeOpened, EventPayinDisputed},
+	{PayinProcessing, OnWinPart, PayinProcessing, ledger.DisputeWon, EventPayinDisputeWon},
+	{PayinProcessing, OnLosePart, PayinProcessing, ledger.ChargedBack, EventPayinChargeback},
+	{PayinProcessing, OnReversePart, PayinProcessing, ledger.ChargebackReversed, EventPayinDisputeWon},
 	{PayinProcessing, OnFail, PayinFailed, "", EventPayinFailed},
 
 	{PayinExpired, OnPay, PayinPaid, ledger.Received, EventPayinPaid},
 	{PayinExpired, OnPayShort, PayinExpired, ledger.Received, EventPayinUnderpaid},
 	{PayinExpired, OnApply, PayinPaid, ledger.UnappliedApplied, EventPayinPaid},
 	{PayinExpired, OnApplyShort, PayinExpired, ledger.UnappliedApplied, EventPayinUnderpaid},
+	{PayinExpired, OnPayDisputed, PayinDisputed, ledger.Received, EventPayinPaid},
+	{PayinExpired, OnPayChargedBack, PayinChargeback, ledger.Received, EventPayinPaid},
+	{PayinExpired, OnApplyDisputed, PayinDisputed, ledger.UnappliedApplied, EventPayinPaid},
+	{PayinExpired, OnApplyChargedBack, PayinChargeback, ledger.UnappliedApplied, EventPayinPaid},
+	{PayinExpired, OnDisputeMore, PayinExpired, ledger.DisputeOpened, EventPayinDisputed},
+	{PayinExpired, OnWinPart, PayinExpired, ledger.DisputeWon, EventPayinDisputeWon},
+	{PayinExpired, OnLosePart, PayinExpired, ledger.ChargedBack, EventPayinChargeback},
+	{PayinExpired, OnReversePart, PayinExpired, ledger.ChargebackReversed, EventPayinDisputeWon},
 	{PayinCanceled, OnPay, PayinPaid, ledger.Received, EventPayinPaid},
 	{PayinCanceled, OnPayShort, PayinCanceled, ledger.Received, EventPayinUnderpaid},
 	{PayinCanceled, OnApply, PayinPaid, ledger.UnappliedApplied, EventPayinPaid},
 	{PayinCanceled, OnApplyShort, PayinCanceled, ledger.UnappliedApplied, EventPayinUnderpaid},
+	{PayinCanceled, OnPayDisputed, PayinDisputed, ledger.Received, EventPayinPaid},
+	{PayinCanceled, OnPayChargedBack, PayinChargeback, ledger.Received, EventPayinPaid},
+	{PayinCanceled, OnApplyDisputed, PayinDisputed, ledger.UnappliedApplied, EventPayinPaid},
+	{PayinCanceled, OnApplyChargedBack, PayinChargeback, ledger.UnappliedApplied, EventPayinPaid},
+	{PayinCanceled, OnDisputeMore, PayinCanceled, ledger.DisputeOpened, EventPayinDisputed},
+	{PayinCanceled, OnWinPart, PayinCanceled, ledger.DisputeWon, EventPayinDisputeWon},
+	{PayinCanceled, OnLosePart, PayinCanceled, ledger.ChargedBack, EventPayinChargeback},
+	{PayinCanceled, OnReversePart, PayinCanceled, ledger.ChargebackReversed, EventPayinDisputeWon},
 
 	{PayinPaid, OnPayMore, PayinPaid, ledger.ReceivedUnapplied, EventPayinOverpaid},
 	{PayinPaid, OnRefundPart, PayinPartiallyRefunded, "", EventPayinPartiallyRefunded},
@@ -264,14 +300,20 @@ var PayinTable = Table[PayinStatus]{
 	{PayinChargeback, OnReverseRefundedAll, PayinRefunded, ledger.ChargebackReversed, EventPayinDisputeWon},
 
 	{PayinFailed, OnPayMore, PayinFailed, ledger.ReceivedUnapplied, EventPayinOverpaid},
+	{PayinFailed, OnDisputeMore, PayinFailed, ledger.DisputeOpened, EventPayinDisputed},
+	{PayinFailed, OnWinPart, PayinFailed, ledger.DisputeWon, EventPayinDisputeWon},
+	{PayinFailed, OnLosePart, PayinFailed, ledger.ChargedBack, EventPayinChargeback},
+	{PayinFailed, OnReversePart, PayinFailed, ledger.ChargebackReversed, EventPayinDisputeWon},
 	{PayinRefunded, OnPayMore, PayinRefunded, ledger.ReceivedUnapplied, EventPayinOverpaid},
+	{PayinRefunded, OnDispute, PayinDisputed, ledger.DisputeOpened, EventPayinDisputed},
 	{PayinRefunded, OnRefundUndone, PayinPaid, "", EventPayinUpdated},
 	{PayinRefunded, OnRefundUndonePart, PayinPartiallyRefunded, "", EventPayinPartiallyRefunded},
 }
 
 // PayinTriggers lists what can happen to a pay-in.
 var PayinTriggers = []Trigger{
-	OnProcess, OnPay, OnPayShort, OnApply, OnApplyShort, OnPayMore, OnExpire, OnCancel, OnFail, OnAttemptRefused,
+	OnProcess, OnPay, OnPayShort, OnPayDisputed, OnPayChargedBack, OnApply, OnApplyShort, OnApplyDisputed, OnApplyChargedBack,
+	OnPayMore, OnExpire, OnCancel, OnFail, OnAttemptRefused,
 	OnRegister, OnRefundPart, OnRefundAll, OnRefundUndone, OnRefundUndonePart, OnDispute, OnDisputeMore,
 	OnWin, OnWinRefunded, OnWinRefundedAll, OnWinChargedBack, OnWinPart, OnLose, OnLosePart,
 	OnReverse, OnReverseRefunded, OnReverseRefundedAll, OnReversePart,

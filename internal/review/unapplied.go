@@ -30,7 +30,7 @@ func needsBalances(v *Resolve, n *store.Needs) { n.Balances(v.opened.Merchant) }
 
 func needsOrder(v *Resolve, n *store.Needs) {
 	if !v.Order.IsZero() {
-		n.Payin(v.owner(), v.Order)
+		n.DisputesOfPayin(v.owner(), v.Order)
 		n.ExpectDeliveries(v.owner(), 1)
 	}
 	n.Balances(v.owner())
@@ -73,6 +73,7 @@ func applyUnapplied(v *Resolve, l *store.Loaded, c *store.Changes) error {
 		on, applied = payment.OnApply, lacking
 		p.Late = p.LateAt(l.Now())
 		p.PaidAt, p.Failure = l.Now(), nil
+		on = payment.PaidTrigger(on, l.DisputesOf(m, p.ID))
 	}
 	p.PaidAmount += applied
 	credit := receivable.Book(l, c, &p, applied, l.Now())

@@ -8,6 +8,7 @@ import (
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 )
 
@@ -174,5 +175,34 @@ func TestUnmatchedReceipt(t *testing.T) {
 		d.resolve(request(&v, store.ResolvedWriteOff))
 		d.wantUnidentified(0, 5_00)
 		d.wantUnapplied(int64(coretest.Opening)+100_00, 10_00, 0)
+	})
+}
+
+// Unapplied money that pays the rest of an order does not make it PAID while a dispute has a part of
+// it.
+func TestUnappliedMoneyPaysADisputedOrder(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		for state, want := range map[processor.DisputeState]payment.PayinStatus{
+			processor.DisputeOpen: payment.PayinDisputed, processor.DisputeLost: payment.PayinChargeback, processor.DisputeWon: payment.PayinPaid,
+		} {
+			t.Run(string(state), func(t *testing.T) {
+				d := newDesk(g.For(t))
+				_, v := d.overpaid()
+				q := d.Payin(d.Merchant, "other", "")
+				d.receive(q.ExternalID, 70_00)
+				d.Bank.Dispute(q.ExternalID, "D "+d.Merchant.Name, 70_00, state)
+				d.Notify("D "+d.Merchant.Name, "charge "+q.ExternalID)
+				d.Apply()
+				r := request(&v, store.ResolvedApply)
+				r.Order = q.ID
+				d.resolve(r)
+				d.WantPayin(q, want, 100_00, 1)
+				taken := int64(70_00)
+				if state == processor.DisputeWon {
+					taken = 0
+				}
+				d.wantUnapplied(received+100_00-taken, 0, 0)
+			})
+		}
 	})
 }

@@ -26,7 +26,7 @@ var payinActions = map[string]payinAction{
 	"fail":    {[]payment.Trigger{payment.OnFail}, became(payment.PayinFailed)},
 	"dispute": {[]payment.Trigger{payment.OnDispute, payment.OnDisputeMore}, changed},
 	"block":   {[]payment.Trigger{payment.OnDispute, payment.OnDisputeMore}, changed},
-	"win":     {[]payment.Trigger{payment.OnWin, payment.OnReverse}, changed},
+	"win":     {[]payment.Trigger{payment.OnWin, payment.OnWinPart, payment.OnReverse}, changed},
 	"lose":    {[]payment.Trigger{payment.OnLose, payment.OnLosePart}, changed},
 	"reverse": {[]payment.Trigger{payment.OnReverse, payment.OnReversePart}, changed},
 }

@@ -78,10 +78,10 @@ func (n *Needs) DisputesOfPayin(merchant, payin payment.ID) {
 }
 
 func (l *Loaded) loadDisputes(ctx context.Context, tx *db.Tx, n *Needs) error {
-	if len(n.disputes)+len(n.disputed)+len(n.disputedPayins) == 0 {
+	payins := l.disputedPayins(n)
+	if len(n.disputes)+len(n.disputed)+len(n.disputedPayins)+len(payins) == 0 {
 		return nil
 	}
-	payins := l.disputedPayins(n)
 	list, err := db.Select(ctx, tx, disputeByExternal, keysOf(n.disputes), scanDispute)
 	if err != nil {
 		return err
@@ -99,7 +99,8 @@ func (l *Loaded) loadDisputes(ctx context.Context, tx *db.Tx, n *Needs) error {
 	return err
 }
 
-// disputedPayins are the loaded pay-ins of DisputesOf and DisputesOfPayin.
+// disputedPayins are the loaded pay-ins of DisputesOf and DisputesOfPayin, and those of
+// RefundsIfPaidAgain that have disputes.
 func (l *Loaded) disputedPayins(n *Needs) []Ref {
 	var payins []Ref
 	for _, ref := range n.disputedPayins {
@@ -109,6 +110,12 @@ func (l *Loaded) disputedPayins(n *Needs) []Ref {
 	}
 	for _, of := range n.disputed {
 		if ref, ok := l.payins.byExternal[of]; ok && !slices.Contains(payins, ref) {
+			payins = append(payins, ref)
+		}
+	}
+	for _, v := range n.refunds.paidAgain {
+		ref, ok := l.payins.byExternal[v.of]
+		if ok && l.payins.rows[ref].DisputedAmount > 0 && !slices.Contains(payins, ref) && l.isPaidAgain(ref, v.receipts) {
 			payins = append(payins, ref)
 		}
 	}

@@ -133,8 +133,8 @@ func (c *Checker) checkDisputes(o *order) {
 		}
 	}
 	charged := lost - reversed
-	disputed := o.status == "DISPUTED" || o.status == "CHARGEBACK"
-	if open > 0 && !disputed || open == 0 && (o.status == "DISPUTED" || (o.status == "CHARGEBACK") != (charged > 0)) {
+	disputed, inFull := o.status == "DISPUTED" || o.status == "CHARGEBACK", o.paid >= o.amount // else it keeps its status
+	if inFull && (open > 0 && !disputed || open == 0 && (o.status == "DISPUTED" || (o.status == "CHARGEBACK") != (charged > 0))) {
 		c.violatef(States, o, "%d is in open disputes, %d in lost ones", open, charged)
 	}
 	if had := max(o.paid, o.applied+o.surplus) - o.refunded; open+charged > had {

@@ -45,7 +45,7 @@ func (c *Checker) changePayin(o *order, next *orderRow) {
 	c.move(o, next, step,
 		next.status == o.status && next.paid == o.paid && next.refunded == o.refunded && next.late == o.late && next.fee == o.fee)
 	inTime := next.paidAt < min(o.expiresAt, o.updatedAt)
-	paidLate := next.status == "PAID" && (o.status == "EXPIRED" && !inTime || o.status == "CANCELED")
+	paidLate := next.paid >= next.amount && (o.status == "EXPIRED" && !inTime || o.status == "CANCELED")
 	if next.late != (o.late || paidLate) {
 		c.violatef(States, o, "late is %v after the change to %s", next.late, next.status)
 	}

@@ -34,6 +34,18 @@ var payinSteps = map[statusStep]string{
 	{"EXPIRED", "EXPIRED", "paid"}:                           "payin.underpaid",
 	{"CANCELED", "PAID", "paid"}:                             "payin.paid",
 	{"CANCELED", "CANCELED", "paid"}:                         "payin.underpaid",
+	{"PENDING", "DISPUTED", "paid"}:                          "payin.paid", // the rest, and a part is disputed
+	{"PENDING", "CHARGEBACK", "paid"}:                        "payin.paid",
+	{"PROCESSING", "DISPUTED", "paid"}:                       "payin.paid", // the rest, and a part is disputed
+	{"PROCESSING", "CHARGEBACK", "paid"}:                     "payin.paid",
+	{"EXPIRED", "DISPUTED", "paid"}:                          "payin.paid", // the rest, and a part is disputed
+	{"EXPIRED", "CHARGEBACK", "paid"}:                        "payin.paid",
+	{"CANCELED", "DISPUTED", "paid"}:                         "payin.paid", // the rest, and a part is disputed
+	{"CANCELED", "CHARGEBACK", "paid"}:                       "payin.paid",
+	{"PROCESSING", "PROCESSING", ""}:                         "payin.disputed|payin.dispute_won|payin.chargeback",
+	{"EXPIRED", "EXPIRED", ""}:                               "payin.disputed|payin.dispute_won|payin.chargeback",
+	{"CANCELED", "CANCELED", ""}:                             "payin.disputed|payin.dispute_won|payin.chargeback",
+	{"REFUNDED", "DISPUTED", ""}:                             "payin.disputed", // its surplus
 	{"PAID", "PAID", ""}:                                     "payin.overpaid",
 	{"PAID", "PARTIALLY_REFUNDED", "refunded"}:               "payin.partially_refunded",
 	{"PAID", "REFUNDED", "refunded"}:                         "payin.refunded",
@@ -59,13 +71,16 @@ var payinSteps = map[statusStep]string{
 	{"CHARGEBACK", "CHARGEBACK", ""}:                         "payin.overpaid|payin.disputed|payin.dispute_won|payin.chargeback",
 	{"CHARGEBACK", "PAID", ""}:                               "payin.dispute_won",
 	{"CHARGEBACK", "PARTIALLY_REFUNDED", ""}:                 "payin.dispute_won",
-	{"FAILED", "FAILED", ""}:                                 "payin.overpaid",
+	{"FAILED", "FAILED", ""}:                                 "payin.overpaid|payin.disputed|payin.dispute_won|payin.chargeback",
 	{"REFUNDED", "REFUNDED", ""}:                             "payin.overpaid",
 }
 
 // possibleEvents are the events of moves that may have none: an order that was answered
-// without its charge announces it.
-var possibleEvents = map[statusStep]string{{"PENDING", "PENDING", "charge"}: "payin.updated"}
+// without its charge announces it; a refused card announces nothing, but a dispute of a part does.
+var possibleEvents = map[statusStep]string{
+	{"PENDING", "PENDING", "charge"}: "payin.updated",
+	{"PENDING", "PENDING", ""}:       "payin.disputed|payin.dispute_won|payin.chargeback",
+}
 
 // payoutSteps are the moves of a payout and their events.
 var payoutSteps = map[statusStep]string{
