@@ -16,16 +16,20 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/review"
+	"github.com/porteira/porteira/internal/store"
 )
 
 // sequences is how many sequences of operations run.
 const sequences = 40
 
-// mixed is a pay-in of two payments under random operations.
+// mixed is a pay-in of 100.00 under random operations.
 type mixed struct {
 	*coretest.Gateway
-	payin  payment.Payin
-	number int
+	payin    payment.Payin
+	number   int
+	received int // how many payments
+	reviews  *review.Service
 
 	disputes map[string]*processor.Dispute
 }
@@ -46,8 +50,7 @@ func (m *mixed) dispute(r *rapid.T) {
 	d := m.disputes[id]
 	switch {
 	case d == nil:
-		of := rapid.SampledFrom([]string{"p 1", "p 2"}).Draw(r, "payment")
-		left := amounts[of] - m.given(of) - m.disputed(of)
+		of, left := m.left(r)
 		if left <= 0 {
 			return
 		}
@@ -73,7 +76,48 @@ func (m *mixed) given(paymentID string) (sum money.Cents) {
 	return sum
 }
 
-var amounts = map[string]money.Cents{"p 1": 30_00, "p 2": 70_00}
+// payments are received one after another: the second one pays the rest, the others are too much.
+var payments = []string{"p 1", "p 2", "p 3", "p 4"}
+
+var amounts = map[string]money.Cents{"p 1": 30_00, "p 2": 80_00, "p 3": 25_00, "p 4": 100_00}
+
+// left draws a received payment, and is what the bank has of it.
+func (m *mixed) left(r *rapid.T) (of string, left money.Cents) {
+	if m.received == 0 {
+		return "", 0
+	}
+	of = rapid.SampledFrom(payments[:m.received]).Draw(r, "payment")
+	return of, amounts[of] - m.given(of) - m.disputed(of)
+}
+
+// pay lets the next payment come.
+func (m *mixed) pay() {
+	if m.received == len(payments) {
+		return
+	}
+	id := payments[m.received]
+	m.received++
+	m.Bank.Receive(m.payin.ExternalID, id, amounts[id])
+	m.Notify(id, "charge "+m.payin.ExternalID)
+	m.Apply()
+}
+
+// resolve lets an operator decide about money that exceeded the order.
+func (m *mixed) resolve(r *rapid.T) {
+	list, err := m.Store.OpenCases(m.T.Context(), 100)
+	m.Must(err)
+	how := rapid.SampledFrom([]store.Resolution{store.ResolvedApply, store.ResolvedReturn, store.ResolvedWriteOff}).Draw(r, "resolution")
+	for i := range list {
+		if list[i].Kind != store.CaseOverpaid {
+			continue
+		}
+		_, err := m.reviews.Resolve(m.T.Context(), review.Request{Case: list[i].ID, How: how, Actor: "ana", Reason: "compared", Evidence: "line 7"})
+		if err != nil && !problem.Is(err, problem.InvalidState) && !problem.Is(err, problem.RefundNotPossible) {
+			r.Fatalf("resolve: %v", err)
+		}
+		return
+	}
+}
 
 // answer is the bank's answer to a request: it never gives back more than it received.
 func (m *mixed) answer(state processor.TransferState, outcome processor.Outcome) {
@@ -97,9 +141,16 @@ func (m *mixed) answer(state processor.TransferState, outcome processor.Outcome)
 }
 
 func (m *mixed) do(r *rapid.T) {
-	switch rapid.IntRange(0, 11).Draw(r, "operation") {
-	case 10, 11:
+	switch rapid.IntRange(0, 16).Draw(r, "operation") {
+	case 10, 11, 12:
 		m.dispute(r)
+	case 13, 14:
+		m.pay()
+	case 15:
+		m.resolve(r)
+	case 16:
+		m.Jump(2 * time.Hour)
+		m.Run(m.Payins.Expire)
 	case 0, 1, 2:
 		m.number++
 		_, _, err := m.Refunds.Create(m.T.Context(), m.Merchant, m.payin.ID,
@@ -124,8 +175,7 @@ func (m *mixed) do(r *rapid.T) {
 			}
 		}
 	default:
-		of := rapid.SampledFrom([]string{"p 1", "p 2"}).Draw(r, "payment")
-		if left := amounts[of] - m.given(of) - m.disputed(of); left > 0 {
+		if of, left := m.left(r); left > 0 {
 			m.number++
 			m.Bank.RefundAtPanel(fmt.Sprint("panel", m.number), of, money.Cents(rapid.IntRange(1, int(left)).Draw(r, "at the panel")))
 		}
@@ -159,14 +209,23 @@ func TestMixedOperations(t *testing.T) {
 			return
 		}
 		m := &mixed{Gateway: coretest.New(t, "sqlite"), disputes: map[string]*processor.Dispute{}}
-		m.payin = m.PaidPayin("p", amounts["p 1"], amounts["p 2"])
+		m.payin = m.Payin(m.Merchant, "p", "")
+		m.reviews = review.New(review.Options{
+			Store: m.Store, Writer: m.Writer, Env: m.Env, Links: func(*payment.Payin) payment.Links { return payment.Links{} }, Processors: m.Outgoing.Processors,
+		})
+		for range rapid.IntRange(0, 3).Draw(r, "paid before") {
+			m.pay()
+		}
 		for range rapid.IntRange(1, 25).Draw(r, "operations") {
 			m.do(r)
 		}
 		m.WantProven()
 		m.finish()
 		m.WantProven()
-		given := m.given("p 1") + m.given("p 2")
+		var given, received money.Cents
+		for _, id := range payments[:m.received] {
+			given, received = given+m.given(id), received+amounts[id]
+		}
 		b, err := m.Store.Balances(t.Context(), m.Merchant.ID)
 		m.Must(err)
 		var lost, open money.Cents
@@ -181,7 +240,7 @@ func TestMixedOperations(t *testing.T) {
 		if b[ledger.Disputed] != open {
 			r.Fatalf("%d is disputed, the bank's records say %d\n%s", b[ledger.Disputed], open, m.Log)
 		}
-		if want := given + lost - 100_00 - coretest.Opening; b[ledger.Clearing(coretest.BankName)] != want || b[ledger.Held] != 0 {
+		if want := given + lost - received - coretest.Opening; b[ledger.Clearing(coretest.BankName)] != want || b[ledger.Held] != 0 {
 			r.Fatalf("clearing is %d, the bank's records say %d; held %d\n%s", b[ledger.Clearing(coretest.BankName)], want, b[ledger.Held], m.Log)
 		}
 		if p := m.ReadPayin(m.payin); p.RefundedAmount > p.PaidAmount {
