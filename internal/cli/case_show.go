@@ -304,6 +304,9 @@ func inputs(o *review.Option) (text string) {
 	if o.EndToEndID {
 		text += " --end-to-end-id ID"
 	}
+	if o.Named != nil {
+		return text + " --merchant " + o.Named.Merchant.String() + " --order " + o.Named.Order.String()
+	}
 	if o.Merchant {
 		text += " --merchant NAME"
 	}

@@ -33,7 +33,7 @@ func (s *shell) must(err error) {
 }
 
 // A restored backup lacks a pay-in whose payment is booked then. Its case names the merchant, who can
-// repeat the request, and then the pay-in.
+// repeat the request, and then the pay-in, with the command that pays it: one person is enough.
 func TestCaseOfAPaymentNamesItsPayin(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -63,16 +63,19 @@ func TestCaseOfAPaymentNamesItsPayin(t *testing.T) {
 		t.Errorf("before the request is repeated:\n%s", out)
 	}
 	p := payment.Payin{
-		Merchant: m.ID, ID: payment.ID{8}, ReferenceID: "pedido-1", ExternalID: externalID, Method: payment.PIX, Amount: 1990, Status: payment.PayinPending, Version: 1,
+		Merchant: m.ID, ID: payment.ID{8}, ReferenceID: "pedido-1", ExternalID: externalID, Method: payment.PIX, Amount: 1990, Status: payment.PayinPending, Version: 1, Processor: r.Processor,
 	}
 	var needs store.Needs
 	needs.InsertPayin(opened.NewPayin(p, payment.PersonalData{}, nil))
 	commit(&needs, func(*store.Loaded, *store.Changes) {})
 	s.must(opened.Close())
 	out, _ = s.raw(0, "case", "show", id)
-	for _, want := range []string{"Loja", p.ID.String(), "pedido-1", "PENDING"} {
+	for _, want := range []string{"Loja", p.ID.String(), "pedido-1", "PENDING", " --merchant " + m.ID.String() + " --order " + p.ID.String() + "\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("after the request was repeated without %s:\n%s", want, out)
 		}
+	}
+	if strings.Contains(out, "Two persons") {
+		t.Errorf("it takes two persons:\n%s", out)
 	}
 }

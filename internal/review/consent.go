@@ -49,9 +49,9 @@ func needsConsent(v *Resolve, n *store.Needs) {
 
 // persons is how many persons must decide. One is enough to send a payout again at an account
 // that is proved to ask for our consent: if the processor has a transfer of it nevertheless,
-// one of the two is executed.
+// one of the two is executed. One is enough for money that names the pay-in that it pays, too.
 func (v *Resolve) persons(l *store.Loaded) int {
-	if v.rule.consented && v.consent.asks && l.AsksConsent(v.consent.account) {
+	if v.rule.consented && v.consent.asks && l.AsksConsent(v.consent.account) || v.namesOrder(l) {
 		return 1
 	}
 	return v.rule.Persons
@@ -62,6 +62,15 @@ func (s *Service) Possible(ctx context.Context, c *store.Case) ([]Option, error)
 	list := Possible(c)
 	for i := range list {
 		found, _ := find(c, list[i].How)
+		if found.Merchant && found.Order {
+			named, err := s.named(ctx, c)
+			if err != nil {
+				return nil, store.Problem(err)
+			}
+			if named != nil {
+				list[i].Named, list[i].Persons = named, 1
+			}
+		}
 		if !found.consented {
 			continue
 		}

@@ -14,11 +14,12 @@ import (
 // Option is a resolution that is possible for a case, and the inputs that it wants.
 type Option struct {
 	How        store.Resolution
-	Persons    int  // 1, or 2: one proposes, another confirms
-	Evidence   bool // required
-	EndToEndID bool // required
-	Order      bool // possible
-	Merchant   bool // required
+	Persons    int    // 1, or 2: one proposes, another confirms
+	Evidence   bool   // required
+	EndToEndID bool   // required
+	Order      bool   // possible
+	Merchant   bool   // required
+	Named      *Named // with this merchant and order one person is enough; nil if there is none
 }
 
 // rule is one resolution of one kind of cases.

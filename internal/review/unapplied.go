@@ -39,6 +39,9 @@ func needsOrder(v *Resolve, n *store.Needs) {
 func needsAssign(v *Resolve, n *store.Needs) {
 	needsBalances(v, n)
 	needsOrder(v, n)
+	if !v.Order.IsZero() {
+		n.Charge(v.owner(), v.Order) // where it was tried
+	}
 }
 
 // checkOrder returns a problem if the order cannot be paid.
@@ -50,7 +53,12 @@ func checkOrder(v *Resolve, l *store.Loaded) error {
 	if !ok {
 		return problem.New(problem.NotFound, fmt.Sprintf("The merchant has no pay-in %s.", v.Order))
 	}
-	if _, payable := payment.PayinTable.Next(p.Status, payment.OnApply); !payable || p.PaidAmount >= p.Amount {
+	return payable(&p)
+}
+
+// payable returns a problem if the pay-in takes no more money.
+func payable(p *payment.Payin) error {
+	if _, legal := payment.PayinTable.Next(p.Status, payment.OnApply); !legal || p.PaidAmount >= p.Amount {
 		return problem.New(problem.InvalidState, fmt.Sprintf("Pay-in %s is %s and takes no more money. Without --order the money becomes available.", p.ID, p.Status))
 	}
 	return nil

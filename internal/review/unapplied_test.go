@@ -9,6 +9,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/review"
 	"github.com/porteira/porteira/internal/store"
 )
 
@@ -204,5 +205,73 @@ func TestUnappliedMoneyPaysADisputedOrder(t *testing.T) {
 				d.wantUnapplied(received+100_00-taken, 0, 0)
 			})
 		}
+	})
+}
+
+// Money that came before its order, which a restored backup lacked, is given to it by one person once
+// the merchant has repeated the request. Any other owner takes two.
+func TestMoneyThatNamesItsOrderTakesOnePerson(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		lost := func(t *testing.T) (*desk, store.Case, review.Request) {
+			d := newDesk(g.For(t))
+			d.receive(d.Store.ExternalID(&d.Merchant, payment.OperationPayin, "lost"), 100_00)
+			v := d.only(store.CaseUnmatchedReceipt)
+			r := request(&v, store.ResolvedApply)
+			r.Merchant = d.Merchant.ID
+			return d, v, r
+		}
+		wantPersons := func(d *desk, v *store.Case, named *review.Named) {
+			d.T.Helper()
+			list, err := d.reviews.Possible(d.T.Context(), v)
+			d.Must(err)
+			persons := 2
+			if named != nil {
+				persons = 1
+			}
+			if got := list[0]; got.How != store.ResolvedApply || got.Persons != persons || (got.Named == nil) != (named == nil) || named != nil && *got.Named != *named {
+				d.T.Errorf("it can be resolved by %+v, want %d persons, %+v", got, persons, named)
+			}
+		}
+		t.Run("its order", func(t *testing.T) {
+			d, v, r := lost(t)
+			wantPersons(d, &v, nil)
+			p := d.Payin(d.Merchant, "lost", "")
+			wantPersons(d, &v, &review.Named{Merchant: d.Merchant.ID, Order: p.ID})
+			r.Order = p.ID
+			if got := d.resolve(r); got.Action != store.DecisionResolved {
+				t.Errorf("it is %s", got.Action)
+			}
+			d.WantPayin(p, payment.PayinPaid, 100_00, 0)
+			d.wantUnapplied(received, 0, 0)
+			d.WantCases()
+		})
+		t.Run("another order, or none", func(t *testing.T) {
+			d, v, r := lost(t)
+			d.Payin(d.Merchant, "lost", "")
+			for _, order := range []payment.ID{d.Payin(d.Merchant, "other", "").ID, {}} {
+				r.Order = order
+				if got := d.resolve(r); got.Action != store.DecisionProposed {
+					t.Errorf("of order %s it is %s", order, got.Action)
+				}
+				w := request(&v, review.Withdraw)
+				d.resolve(w)
+			}
+			d.resolve(request(&v, store.ResolvedWriteOff))
+		})
+		t.Run("an order at another account", func(t *testing.T) {
+			d := newDesk(g.For(t))
+			externalID := d.Store.ExternalID(&d.Merchant, payment.OperationPayin, "lost")
+			d.Must(d.Payins.Receive(t.Context(), "other", externalID, processor.ChargeReport{
+				Lookup: processor.Found, Payments: []processor.Payment{{ID: "E " + externalID, Amount: 100_00, PaidAt: d.Clock.Now()}},
+			}, nil))
+			v := d.only(store.CaseUnmatchedReceipt)
+			p := d.Payin(d.Merchant, "lost", "")
+			wantPersons(d, &v, nil)
+			r := request(&v, store.ResolvedApply)
+			r.Merchant, r.Order = d.Merchant.ID, p.ID
+			if got := d.resolve(r); got.Action != store.DecisionProposed {
+				t.Errorf("it is %s", got.Action)
+			}
+		})
 	})
 }
