@@ -185,11 +185,33 @@ func (v following) take(d *payment.Dispute) error {
 	d.Taken, d.Took = d.Taken+more, slices.Concat(d.Took, took)
 	v.set(d)
 	entry := ledger.OpenDispute(took.Sum(), v.l.Balances(v.p.Merchant)[ledger.Available], more)
-	if _, err := transition.Payin(v.l, v.c, v.p, v.links, on, entry); err != nil || d.Status != payment.DisputeLost {
+	if _, err := transition.Payin(v.l, v.c, v.p, v.links, on, entry); err != nil {
+		return err
+	}
+	if err := v.bringBack(d, more); err != nil || d.Status != payment.DisputeLost {
 		return err
 	}
 	_, err := transition.Payin(v.l, v.c, v.p, v.links, v.trigger(d, payment.OnLose), ledger.LoseDispute(d.Processor, more))
 	return err
+}
+
+// bringBack makes written-off surplus unapplied again that a dispute has taken more of, with a case:
+// the platform must not keep what the merchant's money pays for.
+func (v following) bringBack(d *payment.Dispute, more money.Cents) error {
+	surplus := more
+	for _, r := range v.l.ReceiptsOf(v.p.Merchant, v.p.ID) {
+		if d.PaymentID != "" && r.Processor == d.Processor && r.ExternalID == d.PaymentID {
+			surplus = r.Amount - r.Applied
+		}
+	}
+	amount := min(more, surplus, v.l.WrittenOff(v.p.Merchant, v.p.ID))
+	if amount <= 0 {
+		return nil
+	}
+	v.c.OpenCase(store.Case{
+		Merchant: v.p.Merchant, Kind: store.CaseOverpaid, Subject: v.p.ID, Amount: amount, Params: store.ReasonDisputed.With(store.Params{}),
+	})
+	return v.c.Post(v.p.Merchant, v.p.ID, ledger.BringBackUnapplied(amount))
 }
 
 // left is what a dispute can still take: of what was received for the order, or applied to it,

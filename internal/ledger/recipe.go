@@ -41,6 +41,7 @@ const (
 	UnappliedApplied    Kind = "unapplied_applied"     // unapplied money paid an order
 	UnappliedReleased   Kind = "unapplied_released"    // unapplied money became available
 	UnappliedWrittenOff Kind = "unapplied_written_off" // unapplied money went to the platform
+	UnappliedBack       Kind = "unapplied_back"        // written-off money is unapplied again
 	UnidentifiedMoved   Kind = "unidentified_moved"    // unidentified money left the platform for a merchant
 	UnidentifiedArrived Kind = "unidentified_arrived"  // the same, at the merchant
 	UnidentifiedKept    Kind = "unidentified_kept"     // unidentified money was written off
@@ -91,6 +92,7 @@ var Recipes = []Recipe{
 	{UnappliedApplied, "unapplied → available or pending (fee → fees)", "an operator applied unapplied money to an order"},
 	{UnappliedReleased, "unapplied → available", "an operator made unapplied money available"},
 	{UnappliedWrittenOff, "unapplied → written_off", "an operator wrote unapplied money off: the platform keeps it"},
+	{UnappliedBack, "written_off → unapplied", "the payer disputes unapplied money that was written off: it is to be decided again"},
 	{UnidentifiedMoved, "unidentified → clearing", "an operator found the merchant of unidentified money; on the platform's accounts only"},
 	{UnidentifiedArrived, "clearing → unapplied", "the same, on the merchant's accounts"},
 	{UnidentifiedKept, "unidentified → written_off", "an operator wrote unidentified money off: the platform keeps it"},
@@ -322,6 +324,11 @@ func ReleaseUnapplied(amount money.Cents) Entry {
 // WriteOffUnapplied gives unapplied money to the platform.
 func WriteOffUnapplied(amount money.Cents) Entry {
 	return Move(UnappliedWrittenOff, Unapplied, WrittenOff, amount)
+}
+
+// BringBackUnapplied undoes WriteOffUnapplied.
+func BringBackUnapplied(amount money.Cents) Entry {
+	return Move(UnappliedBack, WrittenOff, Unapplied, amount)
 }
 
 // ReturnUnidentified books unidentified money that went back to its payer.

@@ -111,6 +111,7 @@ unapplied 60                               | unapplied_released 61          | re
 unapplied 60                               | unapplied_written_off 50       | unapplied 10, written_off 50
 written_off -70, unapplied 60              | unapplied_written_off 60       | written_off -10
 unapplied 60                               | unapplied_written_off 61       | refused
+written_off 60                             | unapplied_back 50              | unapplied 50, written_off 10
 clearing -60, unidentified 60              | unidentified_moved 50          | clearing -10, unidentified 10
 unidentified 60                            | unidentified_moved 61          | refused
 -                                          | unidentified_arrived 50        | clearing -50, unapplied 50
@@ -265,6 +266,8 @@ func resolution(b ledger.Balances, kind ledger.Kind, amount, fee money.Cents) (e
 		e = ledger.ReleaseUnapplied(amount)
 	case ledger.UnappliedWrittenOff:
 		e = ledger.WriteOffUnapplied(amount)
+	case ledger.UnappliedBack:
+		e = ledger.BringBackUnapplied(amount)
 	case ledger.UnidentifiedReturned:
 		e = ledger.ReturnUnidentified(bank, amount)
 	case ledger.UnidentifiedBack:

@@ -285,7 +285,7 @@ func TestEveryOrderRecipeIsBooked(t *testing.T) {
 	booked := map[ledger.Kind]bool{
 		ledger.PayoutHeld: true, ledger.RefundHeld: true, ledger.RefundFound: true, // creation
 		ledger.Funded: true, ledger.OwedRepaid: true, ledger.ReceivedUnidentified: true, // of no order
-		ledger.UnappliedReleased: true, ledger.UnappliedWrittenOff: true, ledger.PayoutPaidLate: true, ledger.PayoutWrittenOff: true, ledger.PayoutRecovered: true, // of a case
+		ledger.UnappliedReleased: true, ledger.UnappliedWrittenOff: true, ledger.UnappliedBack: true, ledger.PayoutPaidLate: true, ledger.PayoutWrittenOff: true, ledger.PayoutRecovered: true, // of a case
 		ledger.UnidentifiedMoved: true, ledger.UnidentifiedArrived: true, ledger.UnidentifiedKept: true,
 		ledger.PayoutFound: true, ledger.PayoutAdopted: true, ledger.FoundReturned: true, ledger.FoundWrittenOff: true, // of a transfer that a restored backup lacks
 		ledger.UnidentifiedReturned: true, ledger.UnidentifiedBack: true, // of no order, at the processor's panel

@@ -6,6 +6,7 @@ import (
 
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
@@ -273,5 +274,57 @@ func TestMoneyThatNamesItsOrderTakesOnePerson(t *testing.T) {
 				t.Errorf("it is %s", got.Action)
 			}
 		})
+	})
+}
+
+// Surplus that was written off and is disputed afterwards is paid by the platform, which has it.
+func TestWrittenOffMoneyIsDisputed(t *testing.T) {
+	for _, c := range []struct {
+		name               string
+		disputed           money.Cents
+		unapplied, written int64
+	}{
+		{"all of the payment", 130_00, 30_00, 0},
+		{"a part of the surplus", 20_00, 20_00, 10_00},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+				d := newDesk(g)
+				p, v := d.overpaid()
+				d.resolve(request(&v, store.ResolvedWriteOff))
+				report := func(state processor.DisputeState) {
+					d.Bank.Dispute(p.ExternalID, "D", c.disputed, state)
+					d.Notify("D "+string(state), "charge "+p.ExternalID)
+					d.Apply()
+				}
+				report(processor.DisputeOpen)
+				d.wantUnapplied(received-int64(c.disputed), c.unapplied, c.written)
+				d.WantReason(store.CaseOverpaid, store.ReasonDisputed)
+				report(processor.DisputeLost)
+				v = d.only(store.CaseOverpaid)
+				d.resolve(request(&v, store.ResolvedApply))
+				d.wantUnapplied(received-int64(c.disputed)+c.unapplied, 0, c.written)
+			})
+		})
+	}
+}
+
+// A dispute of the payment that paid the order leaves what was written off of another one.
+func TestWrittenOffMoneyOfAnotherPayment(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		d := newDesk(g)
+		p := d.PaidPayin("p", 100_00, 30_00)
+		v := d.only(store.CaseOverpaid)
+		d.resolve(request(&v, store.ResolvedWriteOff))
+		d.Bank.Disputes(p.ExternalID, processor.Dispute{ID: "D", PaymentID: "p 1", Amount: 100_00, State: processor.DisputeOpen})
+		d.Notify("D", "charge "+p.ExternalID)
+		d.Apply()
+		d.wantUnapplied(received-100_00, 0, 30_00)
+		d.WantCases()
+		d.Bank.Disputes(p.ExternalID, processor.Dispute{ID: "E", PaymentID: "p 2", Amount: 30_00, State: processor.DisputeOpen})
+		d.Notify("E", "charge "+p.ExternalID)
+		d.Apply()
+		d.wantUnapplied(received-130_00, 30_00, 0)
+		d.WantCases(store.CaseOverpaid)
 	})
 }

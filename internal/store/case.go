@@ -62,6 +62,9 @@ const (
 	ReasonTooOld  CaseReason = "too_old"   // its first send: the processor may not recognise its id any more
 	ReasonIDInUse CaseReason = "id_in_use" // by the processor's words, which then does not find it
 
+	// Of CaseOverpaid.
+	ReasonDisputed CaseReason = "disputed_after_write_off" // its amount was written off before
+
 	// Of CaseUnmatchedReceipt.
 	ReasonSamePix CaseReason = "same_pix" // bookedAt: the account whose payment of the order has the same endToEndId
 
@@ -178,6 +181,7 @@ var (
 	caseClose      = caseTable.updateBy(" AND t.closed_at = 0", "merchant_id", "id")
 	casesOfSubject = caseTable.updateBy(" AND t.closed_at = 0", "merchant_id", "subject_id", "kind")
 	caseByID       = caseTable.selectBy("t.merchant_id, t.id", "merchant_id", "id")
+	casesAbout     = "SELECT " + caseTable.selected + " FROM cases t WHERE t.merchant_id = $1 AND t.subject_id = $2 AND t.kind = $3"
 	openCasesAbout = db.NewKeySelect(caseTable.selected, "cases", caseTable.named("merchant_id", "subject_id", "kind"), " AND t.closed_at = 0", "t.merchant_id, t.id")
 	openCaseByID   = db.NewKeySelect(caseTable.selected, "cases", caseTable.named("merchant_id", "id"), " AND t.closed_at = 0", "t.merchant_id, t.id").ReadOnly()
 )
@@ -232,10 +236,21 @@ type loadedCases struct {
 }
 
 func (l *Loaded) loadCases(ctx context.Context, tx *db.Tx, n *Needs) error {
-	if len(n.cases)+len(n.casesAbout) == 0 {
+	overpaid := l.overpaidDisputed(n)
+	if len(n.cases)+len(n.casesAbout)+len(overpaid) == 0 {
 		return nil
 	}
 	l.cases = loadedCases{rows: map[Ref]Case{}, decisions: map[Ref][]Decision{}}
+	for _, ref := range overpaid { // rare; the balances, which were locked before, protect them
+		rows, err := tx.Query(ctx, casesAbout, ref.Merchant[:], ref.ID[:], string(CaseOverpaid))
+		list, err := db.Collect(rows, err, scanCase)
+		if err != nil {
+			return err
+		}
+		for i := range list {
+			l.cases.rows[Ref{list[i].Merchant, list[i].ID}] = list[i]
+		}
+	}
 	about, err := db.Select(ctx, tx, openCasesAbout, keysOf(n.casesAbout), scanCase)
 	if err != nil {
 		return err
@@ -258,6 +273,32 @@ func (l *Loaded) loadCases(ctx context.Context, tx *db.Tx, n *Needs) error {
 		l.cases.decisions[ref] = append(l.cases.decisions[ref], decisions[i])
 	}
 	return err
+}
+
+// overpaidDisputed are the pay-ins whose disputes were loaded, and for which more was received than
+// was applied to them.
+func (l *Loaded) overpaidDisputed(n *Needs) []Ref {
+	return slices.DeleteFunc(l.disputedPayins(n), func(ref Ref) bool {
+		p := l.payins.rows[ref]
+		return l.received[ref] <= p.PaidAmount
+	})
+}
+
+// WrittenOff is what operators have written off of the surplus of a pay-in whose disputes were
+// loaded, less what was brought back since, in cents.
+func (l *Loaded) WrittenOff(merchant, payin payment.ID) (sum cents) {
+	for _, v := range l.cases.rows {
+		if v.Merchant != merchant || v.Subject != payin || v.Kind != CaseOverpaid {
+			continue
+		}
+		if v.Resolution == ResolvedWriteOff {
+			sum += v.Amount
+		}
+		if v.Params.Reason() == ReasonDisputed {
+			sum -= v.Amount
+		}
+	}
+	return sum
 }
 
 // Case is a loaded case; false if there is none.
@@ -432,8 +473,7 @@ func (s *Store) FindCase(ctx context.Context, id payment.ID) (Case, error) {
 
 // CasesAbout lists the cases of a kind about a subject, open and closed.
 func (s *Store) CasesAbout(ctx context.Context, merchant, subject payment.ID, kind CaseKind) ([]Case, error) {
-	rows, err := s.db.Query(ctx, "SELECT "+caseTable.selected+` FROM cases t
-		WHERE t.merchant_id = $1 AND t.subject_id = $2 AND t.kind = $3`, merchant[:], subject[:], string(kind))
+	rows, err := s.db.Query(ctx, casesAbout, merchant[:], subject[:], string(kind))
 	list, err := db.Collect(rows, err, scanCase)
 	return list, s.db.ReadError("cases", err)
 }

@@ -126,7 +126,8 @@ func (g *Given) load(n *Needs) *Loaded {
 	l.cases = loadedCases{rows: map[Ref]Case{}, decisions: map[Ref][]Decision{}}
 	for i := range g.Cases {
 		v := g.Cases[i]
-		if slices.Contains(n.casesAbout, caseSubject{Ref{v.Merchant, v.Subject}, v.Kind}) && v.ClosedAt.IsZero() {
+		disputed := v.Kind == CaseOverpaid && slices.Contains(l.overpaidDisputed(n), Ref{v.Merchant, v.Subject})
+		if disputed || slices.Contains(n.casesAbout, caseSubject{Ref{v.Merchant, v.Subject}, v.Kind}) && v.ClosedAt.IsZero() {
 			l.cases.rows[Ref{v.Merchant, v.ID}] = v
 		}
 	}

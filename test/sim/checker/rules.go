@@ -194,6 +194,7 @@ var recipes = map[string][]leg{
 	"unapplied_applied":     {{"unapplied", -1, true}, {"available", 1, false}, {"pending", 1, false}, {"fees", 1, false}},
 	"unapplied_released":    {{"unapplied", -1, true}, {"available", 1, true}},
 	"unapplied_written_off": {{"unapplied", -1, true}, {"written_off", 1, true}},
+	"unapplied_back":        {{"written_off", -1, true}, {"unapplied", 1, true}},
 	"unidentified_moved":    {{"unidentified", -1, true}, {"clearing", 1, true}},
 	"unidentified_arrived":  {{"clearing", -1, true}, {"unapplied", 1, true}},
 	"unidentified_kept":     {{"unidentified", -1, true}, {"written_off", 1, true}},
