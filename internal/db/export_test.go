@@ -9,6 +9,11 @@ import (
 // CheckSQLiteVersion is for tests.
 var CheckSQLiteVersion = checkSQLiteVersion
 
+// Unnamed and SomeRows are for tests.
+var Unnamed = unnamed
+
+const SomeRows = someRows
+
 // Classify names what an error of the database means for its transaction.
 func (d *DB) Classify(err error) string {
 	return [...]string{failed: "failed", retryable: "retryable", broken: "broken"}[d.dialect.classify(err)]

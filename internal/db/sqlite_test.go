@@ -176,3 +176,23 @@ func TestFullDiskOnSQLite(t *testing.T) {
 		t.Errorf("after there is space: %v", err)
 	}
 }
+
+// Parameters lose their names only if their order alone says which is which.
+func TestUnnamed(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"COMMIT":                             "COMMIT",
+		"VALUES ($1, $2), ($3)":              "VALUES (?, ?), (?)",
+		"$1$2":                               "??",
+		"SET n = $2 WHERE id = $1":           "SET n = $2 WHERE id = $1",
+		"a = $1 OR b = $1":                   "a = $1 OR b = $1",
+		"a = $1 OR b = $20":                  "a = $1 OR b = $20",
+		"a = $10":                            "a = $10",
+		"a ->> '$.b' = $1":                   "a ->> '$.b' = $1",
+		"$1 $2 $3 $4 $5 $6 $7 $8 $9 $10 $11": "? ? ? ? ? ? ? ? ? ? ?",
+	} {
+		if got := db.Unnamed(text); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}

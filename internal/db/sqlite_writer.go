@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"log/slog"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -74,10 +76,27 @@ func (w *sqliteWriter) prepared(ctx context.Context, text string) (*sql.Stmt, er
 	if w.conn == nil { // the database was closed
 		return nil, sql.ErrConnDone
 	}
-	st, err := w.conn.PrepareContext(ctx, text)
+	st, err := w.conn.PrepareContext(ctx, unnamed(text))
 	if err != nil {
 		return nil, err
 	}
 	w.stmts[text] = st
 	return st, nil
+}
+
+// unnamed replaces the parameters of a statement by ?, if they are $1, $2 and so on in this order: at
+// every execution the driver would make a string of each name, and look it up.
+func unnamed(text string) string {
+	parts := strings.Split(text, "$")
+	for i := range parts {
+		if i == 0 {
+			continue
+		}
+		rest, ok := strings.CutPrefix(parts[i], strconv.Itoa(i))
+		if !ok || rest != "" && rest[0] >= '0' && rest[0] <= '9' {
+			return text
+		}
+		parts[i] = rest
+	}
+	return strings.Join(parts, "?")
 }

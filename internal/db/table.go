@@ -18,8 +18,13 @@ type Table struct {
 	keys    []Column // identify a row within one call
 	keysAt  []int
 	one     string
+	some    string // for SQLite: someRows rows, one after another
 	many    string
 }
+
+// someRows is how many rows one INSERT of SQLite adds, if there are as many and all must be new: so
+// they cost less than a statement each. More would not cost less.
+const someRows = 16
 
 // NewTable builds both texts of an INSERT that skips rows whose unique key is
 // taken. keys are the columns by which the rows of one call differ.
@@ -43,6 +48,8 @@ func NewTable(name string, keys []string, columns ...Column) *Table {
 	}
 	head := "INSERT INTO " + name + " (" + strings.Join(names, ", ") + ") "
 	t.one = head + "VALUES (" + strings.Join(params, ", ") + ") ON CONFLICT DO NOTHING"
+	row := "(" + strings.Repeat("?, ", len(columns)-1) + "?)"
+	t.some = head + "VALUES " + strings.Repeat(row+", ", someRows-1) + row + " ON CONFLICT DO NOTHING"
 	t.many = head + "SELECT * FROM unnest(" + strings.Join(lists, ", ") + ") ON CONFLICT DO NOTHING RETURNING " + strings.Join(keys, ", ")
 	return t
 }

@@ -124,6 +124,45 @@ func TestInsertNew(t *testing.T) {
 	})
 }
 
+// InsertNew of many rows: each is stored, or none if one is not new or is rejected, wherever it is.
+func TestInsertNewMany(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, d *db.DB) {
+		const n = 2*db.SomeRows + 3
+		insert := func(change func(rows [][]any)) error {
+			rows := make([][]any, n)
+			for i := range rows {
+				rows[i] = item(1, int64(i), fmt.Sprint("word ", i), int64(i)+1)
+			}
+			change(rows)
+			return d.Write(t.Context(), func(tx *db.Tx) error { return tx.InsertNew(t.Context(), itemTable, rows...) })
+		}
+		count := func() (stored int64) {
+			must(t, d.QueryRow(t.Context(), "SELECT count(*) FROM items").Scan(&stored))
+			return stored
+		}
+		for i := range int64(n) {
+			twice := func(rows [][]any) { rows[i] = item(1, (i+1)%n, "twice", 1) }
+			if err := insert(twice); !errors.Is(err, db.ErrConflict) || !strings.Contains(err.Error(), "items") {
+				t.Errorf("row %d twice: %v", i, err)
+			}
+			rejected := func(rows [][]any) { rows[i] = item(1, i, "rejected", -1) }
+			if err := insert(rejected); err == nil || errors.Is(err, db.ErrConflict) || errors.Is(err, db.ErrUnavailable) {
+				t.Errorf("row %d violates a CHECK: %v", i, err)
+			}
+			if stored := count(); stored != 0 {
+				t.Fatalf("after a refusal: %d rows", stored)
+			}
+		}
+		must(t, insert(func([][]any) {}))
+		var wrong int64
+		must(t, d.QueryRow(t.Context(), "SELECT count(*) FROM items WHERE word <> 'word ' || id OR n <> id + 1 OR merchant_id <> $1", merchant(1)).Scan(&wrong))
+		if stored := count(); stored != n || wrong != 0 {
+			t.Errorf("%d rows of %d, %d of them wrong", stored, n, wrong)
+		}
+	})
+}
+
 // Update compares each row with the values that it gives for the checks, and names
 // the rows that do not match; the others are changed.
 func TestUpdateWithChecks(t *testing.T) {

@@ -169,6 +169,15 @@ func (tx *Tx) Insert(ctx context.Context, t *Table, rows ...[]any) (added []bool
 
 // InsertNew adds rows that must all be new; else ErrConflict.
 func (tx *Tx) InsertNew(ctx context.Context, t *Table, rows ...[]any) error {
+	for ; !tx.db.dialect.bulk() && len(rows) >= someRows; rows = rows[someRows:] {
+		n, err := tx.ExecCount(ctx, t.some, slices.Concat(rows[:someRows]...)...)
+		if err != nil {
+			return err
+		}
+		if n != someRows {
+			return fmt.Errorf("%w: %s", ErrConflict, t.name)
+		}
+	}
 	added, err := tx.Insert(ctx, t, rows...)
 	if err != nil {
 		return err
