@@ -70,6 +70,13 @@ type Options struct {
 	URL, Key, Secret string
 	PID              int
 
+	// Endpoint gives each merchant a webhook endpoint that takes all events, Prices a
+	// number of prices, and Limits all limits, beyond what the run uses. Of the modes,
+	// payin and payout have endpoints.
+	Endpoint bool
+	Prices   int
+	Limits   bool
+
 	// Merchants is the number of merchants that share the load.
 	Merchants int
 	// Concurrency is the number of connections.
@@ -127,6 +134,12 @@ func (o *Options) complete() error {
 		return refuse("set a duration or a number of requests")
 	case o.URL != "" && (o.Database != "" || o.Profile != "" || o.Calls || len(o.Flags) > 0):
 		return refuse("a running gateway (URL) has its own database, processor and flags")
+	case o.Endpoint && o.Mode != Payin && o.Mode != Payout:
+		return refuse("the modes payin and payout have endpoints")
+	case o.Prices < 0 || o.Prices > pricesMax:
+		return refuse("prices must be 0 to %d", pricesMax)
+	case o.URL != "" && (o.Endpoint || o.Prices > 0 || o.Limits):
+		return refuse("a running gateway (URL) has its own endpoints, prices and limits")
 	case o.URL != "" && o.Merchants > 1:
 		return refuse("a running gateway (URL) allows one merchant only")
 	case o.Database != "" && !db.IsPostgres(o.Database):

@@ -92,6 +92,9 @@ func count(t *testing.T, r *bench.Report, name string) int64 {
 	return 0
 }
 
+// withFeatures gives merchants an endpoint, prices and limits.
+func withFeatures(o *bench.Options) { o.Endpoint, o.Prices, o.Limits, o.Rate = true, 20, true, 100 }
+
 // Every mode, with a real gateway process.
 func TestModes(t *testing.T) {
 	const requests = 60
@@ -104,6 +107,8 @@ func TestModes(t *testing.T) {
 		{bench.Payin, nil, requests, map[string]int64{"POST /payin": requests}},
 		{bench.Payin, func(o *bench.Options) { o.Calls = true }, requests, map[string]int64{"POST /payin": requests}},
 		{bench.Payin, func(o *bench.Options) { o.Rate = 200 }, requests, map[string]int64{"POST /payin": requests}},
+		{bench.Payin, withFeatures, requests, map[string]int64{"POST /payin": requests}},
+		{bench.Payout, withFeatures, requests, map[string]int64{"POST /payout": requests}},
 		{bench.Payout, nil, requests, map[string]int64{"POST /payout": requests}},
 		{bench.Payout, func(o *bench.Options) { o.Merchants = 3 }, requests, map[string]int64{"POST /payout": requests}},
 		{bench.Receive, nil, requests, map[string]int64{"POST notice": requests, "notice to PAID": requests}},

@@ -145,7 +145,8 @@ type createWorkload struct {
 	request    requestKind
 	path       string
 	webhookURL string
-	sent       *series // from a payout's request to its transfer at the bank; may be nil
+	sent       *series    // from a payout's request to its transfer at the bank; may be nil
+	endpoints  *endpoints // nil if the merchants have none
 }
 
 // newCreateWorkload returns the workload of a path; full is that of recordCreated.
@@ -159,6 +160,9 @@ func (r *run) newCreateWorkload(path, hook string, full bool) *createWorkload {
 }
 
 func (c *createWorkload) next(_ context.Context, w *worker) *requestKind {
+	if c.endpoints != nil {
+		c.endpoints.window.Store(&c.run.schedule.window)
+	}
 	if c.path == "/payout" {
 		w.payout()
 	} else {
@@ -169,10 +173,27 @@ func (c *createWorkload) next(_ context.Context, w *worker) *requestKind {
 }
 
 func (c *createWorkload) series() []*series {
+	list := []*series{c.request.series}
 	if c.sent != nil {
-		return []*series{c.request.series, c.sent}
+		list = append(list, c.sent)
 	}
-	return []*series{c.request.series}
+	if c.endpoints != nil {
+		list = append(list, c.endpoints.delivered)
+	}
+	return list
+}
+
+func (c *createWorkload) prepare(ctx context.Context) error {
+	if c.endpoints == nil {
+		return nil
+	}
+	return c.endpoints.prepare(ctx)
+}
+
+func (c *createWorkload) close() {
+	if c.endpoints != nil {
+		c.endpoints.receiver.close()
+	}
 }
 
 // drain counts the transfers that the bank got so far. It does not wait for the

@@ -88,7 +88,7 @@ func startGateway(ctx context.Context, o *Options) (g *gateway, list []merchant,
 	if g.admin, err = config.Load(config.Sources{Mode: config.Admin, Environ: g.secrets[:1], Flags: settings}); err != nil {
 		return g, nil, err
 	}
-	if list, err = g.setUp(ctx, o.Merchants, inSandbox(o)); err != nil {
+	if list, err = g.setUp(ctx, o); err != nil {
 		return g, nil, fmt.Errorf("bench: set up: %w", err)
 	}
 	if g.keep {
@@ -100,15 +100,14 @@ func startGateway(ctx context.Context, o *Options) (g *gateway, list []merchant,
 	return g, list, g.start(o)
 }
 
-// setUp creates the schema and n merchants with funds and credentials; in a database of
-// `porteira dev` if sandbox is true.
-func (g *gateway) setUp(ctx context.Context, n int, sandbox bool) ([]merchant, error) {
+// setUp creates the schema and the merchants with funds and credentials.
+func (g *gateway) setUp(ctx context.Context, o *Options) ([]merchant, error) {
 	if _, err := app.Migrate(ctx, g.admin, slog.New(slog.DiscardHandler)); err != nil {
 		return nil, err
 	}
 	var list []merchant
 	err := g.withAdmin(ctx, func(a *app.Admin) error {
-		if sandbox {
+		if inSandbox(o) { // a database of `porteira dev`
 			mark := func(tx *store.Tx) error { return tx.SetSetting(ctx, store.SettingSandbox, "true") }
 			if err := a.Store.Transact(ctx, mark); err != nil {
 				return err
@@ -119,13 +118,22 @@ func (g *gateway) setUp(ctx context.Context, n int, sandbox bool) ([]merchant, e
 			return err
 		}
 		g.noticePath = account.NoticePath(&v)
-		for i := range n {
+		for i := range o.Merchants {
 			m, err := a.Merchants.Create(ctx, store.Merchant{Name: "bench " + strconv.Itoa(i+1), City: "SAO PAULO", Routes: payment.AllRoutes(bankProcessor)}, "")
 			if err != nil {
 				return err
 			}
-			if _, err := a.Merchants.SetLimits(ctx, m.ID, merchants.Unlimited); err != nil {
+			bounds := merchants.Unlimited
+			if o.Limits {
+				bounds = allLimits
+			}
+			if _, err := a.Merchants.SetLimits(ctx, m.ID, bounds); err != nil {
 				return err
+			}
+			for _, p := range prices(o.Prices) {
+				if err := a.Merchants.SetPrice(ctx, m.ID, p); err != nil {
+					return err
+				}
 			}
 			if err := a.Merchants.Fund(ctx, m, funds); err != nil {
 				return err

@@ -15,19 +15,28 @@ const ordersDefault = 2_000
 func (r *run) newWorkload() (err error) {
 	switch r.Mode {
 	case Payin:
-		r.workload = r.newCreateWorkload("/payin", unusedWebhookURL, false)
+		c := r.newCreateWorkload("/payin", unusedWebhookURL, false)
+		r.workload, err = c, r.addEndpoints(c)
 	case Payout:
 		c := r.newCreateWorkload("/payout", unusedWebhookURL, r.target.gateway != nil)
 		if r.target.gateway != nil {
 			c.sent = newSeries("request to bank")
 		}
-		r.workload = c
+		r.workload, err = c, r.addEndpoints(c)
 	case Read:
 		r.workload = r.newReadWorkload()
 	case Receive, Webhooks:
 		r.workload, err = r.newRoundTrip()
 	default:
 		r.workload, err = r.newMixedWorkload()
+	}
+	return err
+}
+
+// addEndpoints makes the workload receive all events, if that is chosen.
+func (r *run) addEndpoints(c *createWorkload) (err error) {
+	if r.Endpoint {
+		c.endpoints, err = r.newEndpoints()
 	}
 	return err
 }

@@ -31,6 +31,9 @@ type benchCommand struct {
 	Gateway     []string      `help:"Flag for the gateway, such as --gateway=--log-level=warn; may be repeated."            name:"gateway"                                                                                                                 placeholder:"FLAG" sep:"none"`
 	Profile     string        `help:"Write a CPU profile of the gateway to this file."                    placeholder:"FILE"`
 	Calls       bool          `help:"Call the processor for each pay-in, as most processors require (default: the gateway generates the codes)."`
+	Endpoint    bool          `help:"Each merchant has a webhook endpoint that takes all events (payin and payout)."`
+	Prices      int           `help:"Each merchant has this number of prices (default 0)." placeholder:"NUMBER"`
+	Limits      bool          `help:"Each merchant has all limits, beyond what the run uses."`
 	URL         string        `help:"Measure the running gateway at this URL."                                        name:"url"                                                                                                                     placeholder:"URL"`
 	Key         string        `env:"BENCH_API_KEY"                                                                          help:"The x-api-key for --url; BENCH_API_SECRET is the secret (default the sandbox's)."                                   name:"api-key" placeholder:"KEY"`
 	PID         int           `help:"The process id of the gateway at --url, if it is on this machine, for CPU and memory."                                      name:"pid"                                                                                                                     placeholder:"NUMBER"`
@@ -56,7 +59,7 @@ func (c *benchCommand) Run(r *runner) error {
 	r.growHeap()
 	o := bench.Options{
 		Mode: bench.Mode(c.Mode), Environ: r.Environ, Flags: c.Gateway, Data: c.Data, Database: c.Database, Keep: c.Keep, Calls: c.Calls, Profile: c.Profile,
-		URL: c.URL, Key: c.Key, PID: c.PID, Merchants: c.Merchants, Concurrency: c.Concurrency, Rate: c.Rate,
+		URL: c.URL, Key: c.Key, PID: c.PID, Endpoint: c.Endpoint, Prices: c.Prices, Limits: c.Limits, Merchants: c.Merchants, Concurrency: c.Concurrency, Rate: c.Rate,
 		Warmup: c.Warmup, Duration: c.Duration, Requests: c.Requests, Orders: c.Orders, Seed: c.Seed,
 		Env: env.System(env.OutboundOptions{}),
 	}
