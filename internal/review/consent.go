@@ -51,7 +51,10 @@ func needsConsent(v *Resolve, n *store.Needs) {
 // that is proved to ask for our consent: if the processor has a transfer of it nevertheless,
 // one of the two is executed. One is enough for money that names the pay-in that it pays, too.
 func (v *Resolve) persons(l *store.Loaded) int {
-	if v.rule.consented && v.consent.asks && l.AsksConsent(v.consent.account) || v.namesOrder(l) {
+	if v.namesOrder(l) {
+		return 1
+	}
+	if v.rule.consented && v.consent.asks && l.AsksConsent(v.consent.account) {
 		return 1
 	}
 	return v.rule.Persons
