@@ -19,13 +19,16 @@ import (
 // packet was sent.
 var ErrBlocked = errors.New("destination refused")
 
+// WebhookPorts are the ports to which webhooks go, unless any port is allowed.
+var WebhookPorts = []uint16{443, 80}
+
 // OutboundOptions are the allowed destinations. The zero value allows public addresses
 // only.
 type OutboundOptions struct {
 	// AllowNetworks lists allowed private networks, such as 127.0.0.0/8 in
 	// development.
 	AllowNetworks []netip.Prefix
-	// AnyPort allows ports other than 80 and 443.
+	// AnyPort allows ports other than WebhookPorts.
 	AnyPort bool
 	// RootCAs are the trusted authorities; nil means the system's.
 	RootCAs *x509.CertPool
@@ -97,7 +100,7 @@ func guard(opts OutboundOptions) control {
 			v6 = append(v6, prefix.Masked())
 		}
 	}
-	rules := []ssrf.Option{ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...)}
+	rules := []ssrf.Option{ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...), ssrf.WithPorts(WebhookPorts...)}
 	if opts.AnyPort {
 		rules = append(rules, ssrf.WithAnyPort())
 	}

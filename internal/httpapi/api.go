@@ -66,7 +66,7 @@ type Options struct {
 	// AnyWebhookHost allows orders without credentials to name any host in webhookUrl, and
 	// not only those that the merchant has registered.
 	AnyWebhookHost bool
-	// AllowHTTP allows http in webhookUrl and returnUrl.
+	// AllowHTTP allows http in webhookUrl and returnUrl, and webhooks to any port.
 	AllowHTTP bool
 	// CredentialLimits bound the requests of each credential; the zero value does not.
 	CredentialLimits CredentialLimits

@@ -39,7 +39,7 @@ func (a *API) showEndpoint(c *call, status int, e *store.Endpoint, secret string
 
 func (a *API) createEndpoint(c *call) error {
 	r, invalid := readJSON(c, func(body []byte) (*wire.EndpointRequest, *problem.Error) {
-		return wire.DecodeEndpoint(body, a.allowHTTP)
+		return wire.DecodeEndpoint(body, a.urlRules())
 	})
 	if invalid != nil {
 		return invalid
@@ -106,7 +106,7 @@ func (a *API) changeEndpoint(c *call) error {
 		return readError(err)
 	}
 	r, invalid := readJSON(c, func(body []byte) (*wire.EndpointRequest, *problem.Error) {
-		return wire.DecodeEndpointChange(body, a.allowHTTP)
+		return wire.DecodeEndpointChange(body, a.urlRules())
 	})
 	if invalid != nil {
 		return invalid

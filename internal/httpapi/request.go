@@ -11,6 +11,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/wire"
@@ -126,15 +127,22 @@ func (c *call) isJSON() bool {
 	return err == nil && media == "application/json" && (!set || strings.EqualFold(charset, "utf-8"))
 }
 
+// urlRules are the rules of URLs, as the sender of webhooks has them.
+func (a *API) urlRules() wire.Rules {
+	if a.allowHTTP {
+		return wire.Rules{AllowHTTP: true}
+	}
+	return wire.Rules{WebhookPorts: env.WebhookPorts}
+}
+
 // decoder returns the decoder for the body of this request.
 func (a *API) decoder(c *call) (*wire.Decoder, error) {
 	key, err := c.idempotencyKey()
 	if err != nil {
 		return nil, err
 	}
-	rules := wire.Rules{
-		AllowHTTP: a.allowHTTP, ReturnHosts: c.merchant.ReturnHosts, Today: payment.DayOf(a.env.Clock.Now()),
-	}
+	rules := a.urlRules()
+	rules.ReturnHosts, rules.Today = c.merchant.ReturnHosts, payment.DayOf(a.env.Clock.Now())
 	if c.anonymous && !a.anyWebhookHost {
 		rules.WebhookHosts = append([]string{}, c.merchant.WebhookHosts...)
 	}

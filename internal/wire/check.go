@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
@@ -27,6 +28,8 @@ type Rules struct {
 	ChecksDocuments bool
 	// AllowHTTP allows http in webhookUrl and returnUrl.
 	AllowHTTP bool
+	// WebhookPorts are those that webhookUrl and an endpoint's url may name; nil allows any.
+	WebhookPorts []uint16
 	// Methods are enabled for the merchant; nil enables all.
 	Methods []payment.Method
 	// ReturnHosts are the hosts that returnUrl may have.
@@ -194,12 +197,30 @@ func validPort(u *url.URL) bool {
 	return err == nil && n > 0
 }
 
+// receiver checks the URL of a receiver of events, and returns its host as url does. A URL that the
+// sender would refuse must not be accepted: its owner would never get an event.
+func (e *Errors) receiver(p Path, value string, rules Rules) (host string, ok bool) {
+	host, ok = e.url(p, value, rules.AllowHTTP)
+	if !ok || rules.WebhookPorts == nil {
+		return host, ok
+	}
+	u, err := url.Parse(value)
+	if err != nil || u.Port() == "" {
+		return host, err == nil
+	}
+	if n, err := strconv.ParseUint(u.Port(), 10, 16); err != nil || !slices.Contains(rules.WebhookPorts, uint16(n)) {
+		e.Add(p, problem.CodeNotAllowed, "must have no port, or one of these: "+strings.Trim(fmt.Sprint(rules.WebhookPorts), "[]"))
+		return "", false
+	}
+	return host, true
+}
+
 func (e *Errors) webhookURL(f Field[string], rules Rules) {
 	if !f.Set {
 		return
 	}
 	p := At("", "webhookUrl")
-	if host, ok := e.url(p, f.V, rules.AllowHTTP); ok && rules.WebhookHosts != nil && !slices.Contains(rules.WebhookHosts, host) {
+	if host, ok := e.receiver(p, f.V, rules); ok && rules.WebhookHosts != nil && !slices.Contains(rules.WebhookHosts, host) {
 		e.Add(p, problem.CodeNotAllowed, "must be on a host that the merchant has registered, as the order has no credentials")
 	}
 }

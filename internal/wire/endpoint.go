@@ -22,24 +22,24 @@ type EndpointRequest struct {
 }
 
 // DecodeEndpoint decodes and validates the body of POST /webhook-endpoints.
-func DecodeEndpoint(body []byte, allowHTTP bool) (*EndpointRequest, *problem.Error) {
+func DecodeEndpoint(body []byte, rules Rules) (*EndpointRequest, *problem.Error) {
 	q := &EndpointRequest{}
 	return q, decode(body, func(v value) {
 		q.read(v, false)
 		errs := &v.r.errs
 		errs.require(At("", "url"), q.URL.Set)
 		errs.require(At("", "events"), q.Events.Set)
-		q.check(errs, allowHTTP)
+		q.check(errs, rules)
 	})
 }
 
 // DecodeEndpointChange decodes and validates the body of PATCH /webhook-endpoints/{id}. An
 // empty description removes it.
-func DecodeEndpointChange(body []byte, allowHTTP bool) (*EndpointRequest, *problem.Error) {
+func DecodeEndpointChange(body []byte, rules Rules) (*EndpointRequest, *problem.Error) {
 	q := &EndpointRequest{}
 	return q, decode(body, func(v value) {
 		q.read(v, true)
-		q.check(&v.r.errs, allowHTTP)
+		q.check(&v.r.errs, rules)
 	})
 }
 
@@ -65,9 +65,9 @@ func (q *EndpointRequest) read(body value, change bool) {
 	}
 }
 
-func (q *EndpointRequest) check(errs *Errors, allowHTTP bool) {
+func (q *EndpointRequest) check(errs *Errors, rules Rules) {
 	if q.URL.Set {
-		errs.url(At("", "url"), q.URL.V, allowHTTP)
+		errs.receiver(At("", "url"), q.URL.V, rules)
 	}
 }
 

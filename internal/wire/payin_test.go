@@ -224,11 +224,15 @@ func TestPayinURLs(t *testing.T) {
 	hook := func(u string) func(r *PayinRequest) { return func(r *PayinRequest) { r.WebhookURL.V = u } }
 	back := func(u string) func(r *PayinRequest) { return func(r *PayinRequest) { r.ReturnURL.V = u } }
 	production := sandboxRules
-	production.AllowHTTP = false
+	production.AllowHTTP, production.WebhookPorts = false, []uint16{80, 443}
 	runPayinCases(t, production, []payinCase{
 		{"http", hook("http://shop.example/hook"), "webhookUrl invalid_format"},
 		{"upper case scheme", hook("HTTPS://shop.example/hook"), ""},
-		{"port", hook("https://shop.example:8443/hook"), ""},
+		{"port", hook("https://shop.example:8443/hook"), "webhookUrl not_allowed"},
+		{"port of IPv6", hook("https://[2606:4700::1111]:444/hook"), "webhookUrl not_allowed"},
+		{"named port", hook("https://shop.example:443/hook"), ""},
+		{"port of http", hook("https://shop.example:0080/hook"), ""},
+		{"return to a port", back("https://shop.example:8443/x"), ""},
 	})
 	runPayinCases(t, sandboxRules, []payinCase{
 		{"http", hook("http://127.0.0.1:9999/hook"), ""},
