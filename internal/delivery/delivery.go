@@ -325,7 +325,7 @@ func (s *Service) Leave(ctx context.Context) {
 
 // attempt sends one event and returns its result. If the receiver disables the order's events
 // or the endpoint, the waiting ones are returned first: they end with it. So are those that
-// wait for an endpoint that was down and is to catch up.
+// wait for an endpoint that was down and is to catch up, or that is still down and names a time.
 func (s *Service) attempt(ctx context.Context, d pending) *End {
 	s.Env.Inject(env.BeforeDelivery)
 	a := s.sender.Send(context.WithoutCancel(ctx), webhook.Delivery{
@@ -333,7 +333,7 @@ func (s *Service) attempt(ctx context.Context, d pending) *End {
 	})
 	s.Env.Inject(env.AfterDelivery)
 	var returned []store.Delivery
-	if a.Outcome == webhook.Gone || a.Outcome == webhook.Delivered && d.Down {
+	if a.Outcome == webhook.Gone || d.Down && (a.Outcome == webhook.Delivered || a.RetryAfter > 0) {
 		returned = s.Queue.takeWaiting(d.endpoint, func(other *pending) bool {
 			if !d.Endpoint.IsZero() {
 				return other.Endpoint == d.Endpoint

@@ -270,7 +270,7 @@ func (q *Queue) next(endpoint string, receivers *webhook.Limiter) (d pending, pa
 	if at == len(list) {
 		return pending{}, 0, false
 	}
-	release, pause, ok := receivers.Acquire(endpoint)
+	release, pause, ok := receivers.Acquire(endpoint, !list[at].Down) // the claim keeps the pauses of one that is down
 	if !ok {
 		return pending{}, pause, false
 	}

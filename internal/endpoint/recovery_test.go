@@ -87,7 +87,7 @@ func TestPausesOfEndpointThatIsDownGrow(t *testing.T) {
 			g.Run(g.Endpoints.DisableFailed) // it counts the hours
 			g.Jump(time.Minute)
 		}
-		if first, last := tried[0], tried[7]; first < 50 || first > 70 || last < 6 || last > 9 {
+		if first, last := tried[0], tried[7]; first < 50 || first > 70 || last < 12 || last > 18 {
 			t.Errorf("attempts by hour: %v", tried)
 		}
 		g.Receivers.Always(200)
@@ -188,6 +188,59 @@ func TestEndpointsOfOneHost(t *testing.T) {
 		g.wantInOrder(url+"/second", second, 9)
 		if n := len(g.received(url)) - first; n != 1+24+9 {
 			t.Errorf("the first one got %d events", n)
+		}
+		g.WantProven()
+	})
+}
+
+// After an outage of hours, too, what was missed comes in order, the oldest one first.
+func TestDownForManyHours(t *testing.T) {
+	for _, hours := range []int{3, 7, 12, 30} {
+		t.Run(fmt.Sprint(hours), func(t *testing.T) {
+			each(t, func(t *testing.T, g hooks) {
+				e := g.add(url, "payin.canceled")
+				g.down(url)
+				for i := range hours {
+					g.cancel(fmt.Sprintf("missed-%02d", i), "")
+					g.fail(60, time.Minute)
+				}
+				tried := len(g.received(url))
+				g.Receivers.Always(200)
+				g.fail(3*60, time.Minute)
+				got := g.received(url)[tried:]
+				if len(got) != hours || !slices.IsSorted(got) {
+					t.Errorf("it got %q", got)
+				}
+				if e := g.read(e); e.Failures != 0 {
+					t.Errorf("%+v", e)
+				}
+				g.WantProven()
+			})
+		})
+	}
+}
+
+// After a wait that the receiver names, too, the oldest event is tried first, and no other one before.
+func TestRetryAfterOfOldestEvent(t *testing.T) {
+	each(t, func(t *testing.T, g hooks) {
+		g.add(url, "payin.canceled")
+		g.down(url)
+		for i := range 4 {
+			g.cancel(fmt.Sprint("missed-", i), "")
+		}
+		g.fail(4*60, time.Minute)
+		g.Receivers.Answer(func(*http.Request, int) (*http.Response, error) {
+			return coretest.Respond(http.StatusServiceUnavailable, "Retry-After", "7200")
+		})
+		tried := len(g.received(url))
+		g.fail(60, time.Minute)
+		if got := g.received(url)[tried:]; !slices.Equal(got, []string{"payin.canceled missed-0"}) {
+			t.Fatalf("within an hour it got %q", got)
+		}
+		g.Receivers.Always(200)
+		g.fail(120, time.Minute)
+		if got := g.received(url)[tried+1:]; len(got) != 4 || !slices.IsSorted(got) {
+			t.Errorf("it got %q", got)
 		}
 		g.WantProven()
 	})

@@ -52,8 +52,9 @@ func NewLimiter(clock env.Clock, least, most int) *Limiter {
 // attempt may start, and release must be called once, with whether the receiver
 // answered 2xx or 410. If not, reschedule the delivery after
 // wait, which does not count as an attempt; a wait of 0 means until one of the
-// endpoint's attempts ends. See [EndpointKey] for the key.
-func (l *Limiter) Acquire(key string) (release func(healthy bool), wait time.Duration, ok bool) {
+// endpoint's attempts ends. An endpoint whose pauses the caller keeps gets none. See
+// [EndpointKey] for the key.
+func (l *Limiter) Acquire(key string, pauses bool) (release func(healthy bool), wait time.Duration, ok bool) {
 	now := l.clock.Monotonic()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,7 +65,7 @@ func (l *Limiter) Acquire(key string) (release func(healthy bool), wait time.Dur
 	}
 	allowed := e.allowed
 	if e.failures >= unhealthyAfter {
-		if now < e.resume {
+		if pauses && now < e.resume {
 			return nil, e.resume - now, false
 		}
 		allowed = 1

@@ -19,27 +19,27 @@ func TestLimiterConcurrency(t *testing.T) {
 	l := webhook.NewLimiter(env.NewVirtualClock(epoch), 4, 4)
 	var releases []func(bool)
 	for i := range 4 {
-		release, _, ok := l.Acquire("a")
+		release, _, ok := l.Acquire("a", true)
 		if !ok {
 			t.Fatalf("attempt %d was put off", i)
 		}
 		releases = append(releases, release)
 	}
-	if _, wait, ok := l.Acquire("a"); ok || wait != 0 {
+	if _, wait, ok := l.Acquire("a", true); ok || wait != 0 {
 		t.Errorf("a fifth: %v, %v", wait, ok)
 	}
-	other, _, ok := l.Acquire("b")
+	other, _, ok := l.Acquire("b", true)
 	if !ok {
 		t.Fatal("another endpoint was put off")
 	}
 	other(true)
 	releases[0](true)
 	releases[0](true) // counts once
-	release, _, ok := l.Acquire("a")
+	release, _, ok := l.Acquire("a", true)
 	if !ok {
 		t.Error("a free slot was not given")
 	}
-	if _, _, ok := l.Acquire("a"); ok {
+	if _, _, ok := l.Acquire("a", true); ok {
 		t.Error("releasing twice freed two slots")
 	}
 	release(true)
@@ -57,7 +57,7 @@ func TestLimiterRestsSickEndpoint(t *testing.T) {
 	l := webhook.NewLimiter(clock, 4, 4)
 	attempt := func(healthy bool) {
 		t.Helper()
-		release, _, ok := l.Acquire("a")
+		release, _, ok := l.Acquire("a", true)
 		if !ok {
 			t.Fatal("put off")
 		}
@@ -68,15 +68,15 @@ func TestLimiterRestsSickEndpoint(t *testing.T) {
 	}
 	for _, pause := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60, 60} {
 		pause *= time.Second
-		if _, wait, ok := l.Acquire("a"); ok || wait != pause {
+		if _, wait, ok := l.Acquire("a", true); ok || wait != pause {
 			t.Fatalf("wait = %v, %v, want %v", wait, ok, pause)
 		}
 		clock.Advance(pause)
-		release, _, ok := l.Acquire("a")
+		release, _, ok := l.Acquire("a", true)
 		if !ok {
 			t.Fatal("put off after the pause")
 		}
-		if _, _, ok := l.Acquire("a"); ok {
+		if _, _, ok := l.Acquire("a", true); ok {
 			t.Fatal("two attempts at once at an unhealthy endpoint")
 		}
 		release(false)
@@ -84,7 +84,7 @@ func TestLimiterRestsSickEndpoint(t *testing.T) {
 	clock.Advance(time.Minute)
 	attempt(true)
 	for range 4 {
-		if _, _, ok := l.Acquire("a"); !ok {
+		if _, _, ok := l.Acquire("a", true); !ok {
 			t.Error("a healed endpoint is still held back")
 		}
 	}
@@ -99,7 +99,7 @@ func TestLimiterCountsOneOutageOnce(t *testing.T) {
 	l := webhook.NewLimiter(clock, inFlight, inFlight)
 	var releases []func(bool)
 	for range inFlight {
-		release, _, ok := l.Acquire("a")
+		release, _, ok := l.Acquire("a", true)
 		if !ok {
 			t.Fatal("put off")
 		}
@@ -108,19 +108,27 @@ func TestLimiterCountsOneOutageOnce(t *testing.T) {
 	for _, release := range releases[:inFlight-1] {
 		release(false)
 	}
-	if _, wait, ok := l.Acquire("a"); ok || wait != time.Second {
+	if _, wait, ok := l.Acquire("a", true); ok || wait != time.Second {
 		t.Fatalf("after one outage wait = %v, %v, want 1s", wait, ok)
 	}
 	clock.Advance(time.Second)
 	releases[inFlight-1](false) // it had begun before the pause, too
-	probe, wait, ok := l.Acquire("a")
+	probe, wait, ok := l.Acquire("a", true)
 	if !ok {
 		t.Fatalf("put off by %v after the pause", wait)
 	}
 	probe(false)
-	if _, wait, ok := l.Acquire("a"); ok || wait != 2*time.Second {
+	if _, wait, ok := l.Acquire("a", true); ok || wait != 2*time.Second {
 		t.Errorf("after a failed probe wait = %v, %v, want 2s", wait, ok)
 	}
+	own, wait, ok := l.Acquire("a", false)
+	if !ok {
+		t.Fatalf("put off by %v, although its pauses are kept elsewhere", wait)
+	}
+	if _, _, ok := l.Acquire("a", false); ok {
+		t.Error("two attempts at once at an unhealthy endpoint")
+	}
+	own(false)
 }
 
 // TestLimiterBounds drives a limiter at random and expects that no endpoint
@@ -137,10 +145,10 @@ func TestLimiterBounds(t *testing.T) {
 			key := keys.Draw(t, "key")
 			switch {
 			case rapid.Bool().Draw(t, "acquire"):
-				release, wait, ok := l.Acquire(key)
+				release, wait, ok := l.Acquire(key, true)
 				if !ok && wait > 0 && len(running[key]) == 0 {
 					clock.Advance(wait)
-					release, _, ok = l.Acquire(key)
+					release, _, ok = l.Acquire(key, true)
 				}
 				if ok {
 					running[key] = append(running[key], release)
@@ -179,7 +187,7 @@ func TestLimiterTogether(t *testing.T) {
 		all.Go(func() {
 			for attempt := range 500 {
 				n := (worker + attempt) % len(running)
-				release, wait, ok := l.Acquire(fmt.Sprint(n))
+				release, wait, ok := l.Acquire(fmt.Sprint(n), true)
 				if !ok {
 					clock.Advance(wait)
 					continue
@@ -209,7 +217,7 @@ func TestLimiterMemory(t *testing.T) {
 	t.Parallel()
 	l := webhook.NewLimiter(env.NewVirtualClock(epoch), 1, 1)
 	for i := range 2 * webhook.MaxRemembered {
-		release, _, ok := l.Acquire(fmt.Sprint(i))
+		release, _, ok := l.Acquire(fmt.Sprint(i), true)
 		if !ok {
 			t.Fatal("put off")
 		}
@@ -228,7 +236,7 @@ func TestLimiterFollowsItsReceiver(t *testing.T) {
 	fill := func(want int) {
 		t.Helper()
 		for {
-			release, _, ok := l.Acquire("a")
+			release, _, ok := l.Acquire("a", true)
 			if !ok {
 				break
 			}
@@ -251,7 +259,7 @@ func TestLimiterFollowsItsReceiver(t *testing.T) {
 	end(true) // nothing waited between the two
 	fill(5)
 	end(false) // two are allowed, and four run
-	if _, _, ok := l.Acquire("a"); ok {
+	if _, _, ok := l.Acquire("a", true); ok {
 		t.Error("a receiver that failed keeps its slots")
 	}
 	end(true)
