@@ -38,6 +38,8 @@ func (v *End) endAtEndpoint(l *store.Loaded, c *store.Changes) error {
 	}
 	c.SetDelivery(d)
 	switch {
+	case v.State != store.DeliveryDone && v.State != store.DeliveryDisabled && d.RefusedAlone(): // says nothing about the others
+		return nil
 	case !exists, moved: // the answer of the previous receiver says nothing about the new one
 		return nil
 	case v.State == store.DeliveryDone:

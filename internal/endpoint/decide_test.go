@@ -59,9 +59,18 @@ func TestDispatchDecisions(t *testing.T) {
 		"what was accepted is skipped": {given(store.Endpoint{}, 3, of(2, store.DeliveryDone, 1, mine)), 2, 3},
 		"a paused one becomes due":     {given(store.Endpoint{}, 1, of(1, store.DeliveryPaused, 3, mine)), 1, 1},
 		"what was given up too":        {given(store.Endpoint{}, 1, of(1, store.DeliveryExhausted, 11, mine)), 1, 1},
-		"the order's own delivery":     {given(store.Endpoint{}, 1, of(1, store.DeliveryPending, 0, payment.ID{})), 0, 1},
-		"that was given up":            {given(store.Endpoint{}, 1, of(1, store.DeliveryExhausted, 11, payment.ID{})), 1, 1},
-		"that the receiver refused":    {given(store.Endpoint{}, 1, of(1, store.DeliveryDisabled, 1, payment.ID{})), 0, 1},
+		"what was given up is sent again after two recoveries": {
+			given(store.Endpoint{}, 1, store.Delivery{EventNumber: 1, State: store.DeliveryExhausted, Endpoint: mine, Restarts: 2}), 1, 1,
+		},
+		"not what is refused alone": {
+			given(store.Endpoint{}, 1, store.Delivery{EventNumber: 1, State: store.DeliveryExhausted, Endpoint: mine, Restarts: 3}), 0, 1,
+		},
+		"unless it was paused": {
+			given(store.Endpoint{}, 1, store.Delivery{EventNumber: 1, State: store.DeliveryPaused, Endpoint: mine, Restarts: 3}), 1, 1,
+		},
+		"the order's own delivery":  {given(store.Endpoint{}, 1, of(1, store.DeliveryPending, 0, payment.ID{})), 0, 1},
+		"that was given up":         {given(store.Endpoint{}, 1, of(1, store.DeliveryExhausted, 11, payment.ID{})), 1, 1},
+		"that the receiver refused": {given(store.Endpoint{}, 1, of(1, store.DeliveryDisabled, 1, payment.ID{})), 0, 1},
 		"that was given up before": {
 			given(store.Endpoint{}, 1, of(1, store.DeliveryExhausted, 11, payment.ID{}), of(1, store.DeliveryDone, 1, mine)), 0, 1,
 		},

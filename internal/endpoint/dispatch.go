@@ -142,7 +142,7 @@ func wants(l *store.Loaded, e *store.Endpoint, event *payment.Event, known []sto
 		case store.DeliveryPaused:
 			return d, true
 		default: // it was given up, or its endpoint was deleted; or the order's receiver answered 410
-			return d, !d.Endpoint.IsZero()
+			return d, !d.Endpoint.IsZero() && !(d.State == store.DeliveryExhausted && d.Endpoint == e.ID && d.RefusedAlone())
 		}
 	}
 	return nil, true

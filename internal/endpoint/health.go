@@ -159,7 +159,7 @@ func catchUp(l *store.Loaded, c *store.Changes, e *store.Endpoint) {
 	}
 	rewind(l, e)
 	e.CatchUpTo = last
-	c.StopDeliveries(e, store.DeliveryPaused)
+	c.PauseForCatchUp(e)
 }
 
 // pauseDeliveries stops the deliveries of an endpoint that is disabled.

@@ -42,6 +42,7 @@ type Delivery struct {
 	Case         payment.ID // opened when it was last given up
 	CreatedAt    time.Time
 	UpdatedAt    time.Time
+	Restarts     int // of its schedule, after failed attempts, as the endpoint recovered
 
 	Event   payment.Event // read with due deliveries
 	Damaged bool          // the body of this due delivery's event cannot be decrypted
@@ -70,7 +71,20 @@ var deliveryTable = newTable("deliveries", []string{"id"},
 	optionalIDColumn("case_id", func(d *Delivery) *payment.ID { return &d.Case }).as(mutable),
 	timeColumn("created_at", func(d *Delivery) *time.Time { return &d.CreatedAt }),
 	timeColumn("updated_at", func(d *Delivery) *time.Time { return &d.UpdatedAt }).as(mutable),
+	intColumn("restarts", func(d *Delivery) *int { return &d.Restarts }).as(mutable),
 )
+
+// restartsMost is after how many restarts an event is one that the receiver refuses alone;
+// fewRestarts are the deliveries that have not come to that.
+const (
+	restartsMost = 3
+	fewRestarts  = "restarts < 3"
+)
+
+// RefusedAlone reports whether the endpoint has recovered so often without accepting this event that
+// it refuses this one alone. Then the event follows its schedule, whatever happens to the endpoint,
+// and its failures say nothing about the endpoint.
+func (d *Delivery) RefusedAlone() bool { return d.Restarts >= restartsMost }
 
 var (
 	deliveryUpdate = deliveryTable.updateBy("", "merchant_id", "id")
@@ -331,7 +345,7 @@ func (s *Store) DeliveriesDue(ctx context.Context, now time.Time) ([]payment.ID,
 // none if the receiver disabled the order's events, or if the event is one of creation, which
 // goes to endpoints only.
 func (tx *Tx) Redeliver(ctx context.Context, e *payment.Event) (int64, error) {
-	n, err := tx.ExecCount(ctx, `UPDATE deliveries SET state = 'pending', next_at = $1, schedule_step = 0, updated_at = $1
+	n, err := tx.ExecCount(ctx, `UPDATE deliveries SET state = 'pending', next_at = $1, schedule_step = 0, restarts = 0, updated_at = $1
 		WHERE merchant_id = $2 AND event_number = $3 AND length(claimed_by) = 0 AND (length(endpoint_id) = 0 OR EXISTS (SELECT 1 FROM webhook_endpoints w
 			WHERE w.merchant_id = deliveries.merchant_id AND w.id = deliveries.endpoint_id AND w.enabled = 1))`, micros(tx.Now), e.Merchant[:], e.Number)
 	if err != nil || n > 0 || e.Type.IsCreation() {

@@ -101,9 +101,12 @@ func (c *Changes) Deliver(e *Endpoint, event *payment.Event, known *Delivery) {
 		return
 	}
 	d := *known
-	if d.Endpoint != e.ID || d.URL != e.URL {
-		d.Endpoint, d.URL = e.ID, e.URL
+	switch {
+	case d.Endpoint != e.ID || d.URL != e.URL:
+		d.Endpoint, d.URL, d.Restarts = e.ID, e.URL, 0
 		c.MoveDelivery(d)
+	case d.ScheduleStep > 0:
+		d.Restarts++
 	}
 	d.State, d.ScheduleStep, d.NextAt, d.UpdatedAt = DeliveryPending, 0, at, c.l.now
 	c.SetDelivery(d)
@@ -276,7 +279,7 @@ func (l *Loaded) loadOldest(ctx context.Context, tx *db.Tx, e *Endpoint, waiting
 	next, rest := l.now.Add(wait), l.now.Add(max(wait, restWait))
 	at := next
 	for _, d := range waiting {
-		if !slices.Contains(tried, d) {
+		if !d.RefusedAlone() && !slices.Contains(tried, d) {
 			d.Postponed, at = at, rest
 		}
 	}
@@ -294,12 +297,12 @@ func (l *Loaded) loadOldest(ctx context.Context, tx *db.Tx, e *Endpoint, waiting
 	return nil
 }
 
-// pendingAt reads and locks one pending delivery of an endpoint; nil if there is none, or it is in
-// flight or locked.
+// pendingAt reads and locks one pending delivery of an endpoint, but none that it refuses alone; nil if
+// there is none, or it is in flight or locked.
 func (l *Loaded) pendingAt(ctx context.Context, tx *db.Tx, e *Endpoint, which string, args ...any) (*Delivery, error) {
 	rows, err := tx.Query(ctx, "SELECT "+deliveryTable.selected+` FROM deliveries t WHERE t.merchant_id = $1 AND t.id = (
 		SELECT p.id FROM deliveries p WHERE p.merchant_id = $1 AND p.endpoint_id = $2 AND length(p.endpoint_id) > 0 AND p.state <> 'delivered'
-		AND p.state = 'pending' AND `+which+" LIMIT 1)"+tx.SkipLocked(), append([]any{e.Merchant[:], e.ID[:]}, args...)...)
+		AND p.state = 'pending' AND p.`+fewRestarts+` AND `+which+" LIMIT 1)"+tx.SkipLocked(), append([]any{e.Merchant[:], e.ID[:]}, args...)...)
 	list, err := db.Collect(rows, err, scanDelivery)
 	if err != nil || len(list) == 0 || list[0].State != DeliveryPending || !list[0].ClaimedBy.IsZero() {
 		return nil, err
@@ -310,7 +313,7 @@ func (l *Loaded) pendingAt(ctx context.Context, tx *db.Tx, e *Endpoint, which st
 // putOldestFirst returns the deliveries that are to be tried, in order; none if the oldest one is in
 // flight, or locked.
 func (l *Loaded) putOldestFirst(ctx context.Context, tx *db.Tx, e *Endpoint) (tried []*Delivery, err error) {
-	oldest, err := l.pendingAt(ctx, tx, e, "TRUE ORDER BY p.event_number")
+	oldest, err := l.pendingAt(ctx, tx, e, "p.event_number > 0 ORDER BY p.event_number")
 	if oldest == nil {
 		return nil, err
 	}

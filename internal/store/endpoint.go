@@ -212,14 +212,14 @@ func (l *Loaded) loadEndpoints(ctx context.Context, tx *db.Tx, n *Needs) error {
 
 // loadUndelivered reads the number of the oldest event that an endpoint has not accepted,
 // and of the merchant's last one. Deliveries that were given up before it began to fail do
-// not count.
+// not count, nor does what it refuses alone, unless that waits for it to be enabled.
 func (l *Loaded) loadUndelivered(ctx context.Context, tx *db.Tx, e *Endpoint) error {
 	since := e.FailingSince
 	if since.IsZero() {
 		since = l.now
 	}
 	oldest, err := collectNumber(tx.Query(ctx, `SELECT t.event_number FROM deliveries t WHERE t.merchant_id = $1 AND t.endpoint_id = $2
-		AND length(t.endpoint_id) > 0 AND t.state <> 'delivered' AND (t.state IN ('pending', 'paused') OR t.state = 'exhausted' AND t.updated_at >= $3)
+		AND length(t.endpoint_id) > 0 AND t.state <> 'delivered' AND (t.state = 'paused' OR t.`+fewRestarts+` AND (t.state = 'pending' OR t.state = 'exhausted' AND t.updated_at >= $3))
 		ORDER BY t.event_number LIMIT 1`, e.Merchant[:], e.ID[:], micros(since)))
 	if err != nil {
 		return err
@@ -294,6 +294,7 @@ type stop struct {
 	Ref
 
 	state DeliveryState
+	but   bool // those that it refuses alone
 }
 
 // AddEndpoint adds an endpoint in its first version, which gets the events from now on.
@@ -321,12 +322,22 @@ func (c *Changes) DeleteEndpoint(e Endpoint) {
 // StopDeliveries gives the deliveries of an endpoint that are pending, and not claimed,
 // another state.
 func (c *Changes) StopDeliveries(e *Endpoint, state DeliveryState) {
+	c.stopDeliveries(stop{e.Ref(), state, false})
+}
+
+// PauseForCatchUp pauses the deliveries of an endpoint that are pending, and not claimed, but those
+// that it refuses alone.
+func (c *Changes) PauseForCatchUp(e *Endpoint) {
+	c.stopDeliveries(stop{e.Ref(), DeliveryPaused, true})
+}
+
+func (c *Changes) stopDeliveries(v stop) {
 	for _, d := range c.l.deliveries.rows {
-		if d.Endpoint == e.ID && d.Merchant == e.Merchant && d.ClaimedBy.IsZero() && d.State == DeliveryPending {
-			d.State, d.NextAt = state, time.Time{}
+		if d.Endpoint == v.ID && d.Merchant == v.Merchant && d.ClaimedBy.IsZero() && d.State == DeliveryPending && !(v.but && d.RefusedAlone()) {
+			d.State, d.NextAt = v.state, time.Time{}
 		}
 	}
-	c.endpoints.stopped = append(c.endpoints.stopped, stop{e.Ref(), state})
+	c.endpoints.stopped = append(c.endpoints.stopped, v)
 	c.count++
 }
 
@@ -387,9 +398,12 @@ func (c *Changes) StopsDeliveries(e *Endpoint) bool {
 // saveStopped follows saveDeliveries, which writes the loaded deliveries as they were decided.
 func (c *Changes) saveStopped(ctx context.Context, tx *db.Tx) error {
 	for _, h := range c.endpoints.stopped {
-		if _, err := tx.ExecCount(ctx, `UPDATE deliveries SET state = $1, next_at = 0 WHERE merchant_id = $2 AND endpoint_id = $3
-			AND length(endpoint_id) > 0 AND state <> 'delivered' AND state IN ('pending', 'paused') AND length(claimed_by) = 0 AND state <> $1`,
-			string(h.state), h.Merchant[:], h.ID[:]); err != nil {
+		text := `UPDATE deliveries SET state = $1, next_at = 0 WHERE merchant_id = $2 AND endpoint_id = $3
+			AND length(endpoint_id) > 0 AND state <> 'delivered' AND state IN ('pending', 'paused') AND length(claimed_by) = 0 AND state <> $1`
+		if h.but {
+			text += " AND " + fewRestarts
+		}
+		if _, err := tx.ExecCount(ctx, text, string(h.state), h.Merchant[:], h.ID[:]); err != nil {
 			return fmt.Errorf("deliveries of endpoints: %w", err)
 		}
 	}

@@ -30,7 +30,7 @@ func (g *Given) loadEndpoints(l *Loaded, n *Needs) {
 		l.endpoints.undelivered[e.Ref()] = 0
 		for i := range g.Deliveries {
 			d := &g.Deliveries[i]
-			open := d.State == DeliveryPending || d.State == DeliveryPaused || e.gaveUp(d)
+			open := d.State == DeliveryPaused || !d.RefusedAlone() && (d.State == DeliveryPending || e.gaveUp(d))
 			oldest := l.endpoints.undelivered[e.Ref()]
 			ofOrder := d.Endpoint.IsZero() && d.URL == e.URL && d.EventNumber <= e.Position && e.gaveUp(d)
 			if d.Merchant == e.Merchant && (d.Endpoint == e.ID && open || ofOrder) && (oldest == 0 || d.EventNumber < oldest) {

@@ -84,6 +84,7 @@ func (v *exercise) changeEndpoints(list []store.Endpoint) {
 				e, _ := l.Endpoint(list[i].Merchant, list[i].ID)
 				c.SetEndpoint(e)
 				c.StopDeliveries(&e, store.DeliveryPaused)
+				c.PauseForCatchUp(&e)
 				if !c.StopsDeliveries(&e) {
 					v.t.Error("the commit does not hold the deliveries")
 				}

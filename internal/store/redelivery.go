@@ -135,7 +135,7 @@ func (tx *Tx) redeliverTo(ctx context.Context, e *payment.Event, endpoint paymen
 		_, err := tx.Redeliver(ctx, e)
 		return err
 	}
-	n, err := tx.ExecCount(ctx, `UPDATE deliveries SET state = 'pending', next_at = $1, schedule_step = 0, updated_at = $1
+	n, err := tx.ExecCount(ctx, `UPDATE deliveries SET state = 'pending', next_at = $1, schedule_step = 0, restarts = 0, updated_at = $1
 		WHERE merchant_id = $2 AND event_number = $3 AND endpoint_id = $4 AND length(claimed_by) = 0 AND EXISTS (SELECT 1 FROM webhook_endpoints w
 			WHERE w.merchant_id = deliveries.merchant_id AND w.id = deliveries.endpoint_id AND w.enabled = 1)`, micros(tx.Now), e.Merchant[:], e.Number, endpoint[:])
 	if err != nil || n > 0 {
