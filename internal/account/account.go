@@ -77,6 +77,14 @@ var accountID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
 // Check opens an account offline, and compares it with the others. Errors: problem kind
 // validation_failed with every invalid field.
 func (s *Service) Check(ctx context.Context, a *store.Account) error {
+	others, err := s.Store.Accounts(ctx)
+	if err != nil {
+		return store.Problem(err)
+	}
+	return s.check(a, others)
+}
+
+func (s *Service) check(a *store.Account, others []store.Account) error {
 	var fields []problem.FieldError
 	if !accountID.MatchString(a.ID) {
 		fields = append(fields, problem.FieldError{
@@ -94,11 +102,7 @@ func (s *Service) Check(ctx context.Context, a *store.Account) error {
 	case err != nil:
 		return err
 	default:
-		twin, err := s.sameContract(ctx, a)
-		if err != nil {
-			return err
-		}
-		if twin != "" {
+		if twin := s.sameContract(a, others); twin != "" {
 			fields = append(fields, problem.FieldError{
 				Field: "settings", Code: problem.CodeNotAllowed, Detail: "are those of the contract of account " + twin + ": its payments would be booked twice",
 			})
@@ -115,28 +119,28 @@ func (s *Service) Check(ctx context.Context, a *store.Account) error {
 }
 
 // sameContract finds another account that has the same contract; "" if there is none.
-func (s *Service) sameContract(ctx context.Context, a *store.Account) (string, error) {
-	list, err := s.Store.Accounts(ctx)
-	if err != nil {
-		return "", store.Problem(err)
-	}
+func (s *Service) sameContract(a *store.Account, others []store.Account) string {
 	d := s.driver(a.Driver)
-	for i := range list {
-		if other := &list[i]; other.ID != a.ID && other.Driver == a.Driver && d.Contract(driverAccount(other)) == d.Contract(driverAccount(a)) {
-			return other.ID, nil
+	for i := range others {
+		if other := &others[i]; other.ID != a.ID && other.Driver == a.Driver && d.Contract(driverAccount(other)) == d.Contract(driverAccount(a)) {
+			return other.ID
 		}
 	}
-	return "", nil
+	return ""
 }
 
 // Add adds an account, live if its state is "", with a token for its notices. It makes no call. Errors: problem
 // kind validation_failed with every invalid field, or if the id is taken.
 func (s *Service) Add(ctx context.Context, a store.Account) (store.Account, error) {
 	a.State, a.Secrets.NoticeToken = cmp.Or(a.State, payment.AccountLive), s.newToken()
-	if err := s.Check(ctx, &a); err != nil {
-		return a, err
-	}
-	err := s.Store.Transact(ctx, func(tx *store.Tx) (err error) {
+	err := s.Store.Transact(ctx, func(tx *store.Tx) error {
+		others, err := tx.Accounts(ctx)
+		if err == nil {
+			err = s.check(&a, others)
+		}
+		if err != nil {
+			return err
+		}
 		a, err = tx.CreateAccount(ctx, a)
 		return err
 	})

@@ -7,8 +7,6 @@ import (
 
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/merchant"
-	"github.com/porteira/porteira/internal/payment"
-	"github.com/porteira/porteira/internal/store"
 )
 
 type merchantBrand struct {
@@ -42,17 +40,19 @@ func (c *merchantBrand) Run(r *runner, root *commands) error {
 		if err != nil {
 			return err
 		}
-		b, changed, err := c.withFlags(r, a, m.ID)
+		update, err := c.update()
 		if err != nil {
 			return err
 		}
+		changed := update != nil
 		if changed {
-			if _, err := a.Merchants.Update(r.ctx, m.ID, merchant.Update{Brand: &b}); err != nil {
+			if _, err := a.Merchants.Update(r.ctx, m.ID, merchant.Update{Brand: update}); err != nil {
 				return err
 			}
-			if b, err = a.Store.Brand(r.ctx, m.ID); err != nil { // as it was normalized
-				return err
-			}
+		}
+		b, err := a.Store.Brand(r.ctx, m.ID)
+		if err != nil {
+			return err
 		}
 		v := brandView{m.Name, b.Title, b.Document, b.Color, b.LogoType, len(b.Logo)}
 		return r.out.show(v, func(w io.Writer) {
@@ -72,31 +72,20 @@ func (v *brandView) rows() [][]string {
 	return [][]string{{"  title", v.Title}, {"  document", v.Document}, {"  colour", v.Color}, {"  logo", logo}}
 }
 
-// withFlags reads the merchant's brand and applies the given flags to it; changed is false if there
-// were none. It saves nothing.
-func (c *brandFlags) withFlags(r *runner, a *app.Admin, merchant payment.ID) (b store.Brand, changed bool, err error) {
-	if b, err = a.Store.Brand(r.ctx, merchant); err != nil {
-		return b, false, err
+// update is the change of the given flags; nil if there are none.
+func (c *brandFlags) update() (u *merchant.BrandUpdate, err error) {
+	if *c == (brandFlags{}) {
+		return u, nil
 	}
-	changed, err = c.change(&b)
-	return b, changed, err
-}
-
-// change applies the given flags and reports whether there were any.
-func (c *brandFlags) change(b *store.Brand) (changed bool, err error) {
-	for _, p := range []struct{ from, to *string }{{c.Title, &b.Title}, {c.Document, &b.Document}, {c.Color, &b.Color}} {
-		if p.from != nil {
-			*p.to, changed = *p.from, true
-		}
-	}
+	u = &merchant.BrandUpdate{Title: c.Title, Document: c.Document, Color: c.Color}
 	if c.Logo == nil {
-		return changed, nil
+		return u, nil
 	}
-	b.Logo = nil
+	u.Logo = new([]byte)
 	if *c.Logo != "" {
-		if b.Logo, err = os.ReadFile(*c.Logo); err != nil {
-			return false, configError{fmt.Errorf("cannot read the logo: %w", err)}
+		if *u.Logo, err = os.ReadFile(*c.Logo); err != nil {
+			return u, configError{fmt.Errorf("cannot read the logo: %w", err)}
 		}
 	}
-	return true, nil
+	return u, nil
 }

@@ -58,12 +58,8 @@ func (c *merchantUpdate) Run(r *runner, root *commands) error {
 			return err
 		}
 		u := merchant.Update{Name: c.Name, City: c.City, ReturnHosts: hostList(c.ReturnHosts), WebhookHosts: hostList(c.WebhookHosts)}
-		b, changed, err := c.withFlags(r, a, m.ID)
-		if err != nil {
+		if u.Brand, err = c.update(); err != nil {
 			return err
-		}
-		if changed {
-			u.Brand = &b
 		}
 		if m, err = a.Merchants.Update(r.ctx, m.ID, u); err != nil {
 			return err

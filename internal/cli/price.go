@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/porteira/porteira/internal/app"
-	"github.com/porteira/porteira/internal/merchant"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 )
@@ -73,10 +72,7 @@ func (c *priceSet) Run(r *runner, root *commands) error {
 		if err != nil {
 			return err
 		}
-		if c.Settle == "" {
-			merchant.KeepSettlement(&p, m.Prices)
-		}
-		if err := a.Merchants.SetPrice(r.ctx, m.ID, p); err != nil {
+		if err := a.Merchants.SetPrice(r.ctx, m.ID, p, c.Settle == ""); err != nil {
 			return err
 		}
 		return listPrices(r, a, c.Merchant, "Set for new orders. Running gateways follow within 2 seconds.")

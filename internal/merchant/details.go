@@ -36,7 +36,13 @@ type Update struct {
 	City         *string
 	ReturnHosts  *[]string
 	WebhookHosts *[]string
-	Brand        *store.Brand // replaces all of it
+	Brand        *BrandUpdate
+}
+
+// BrandUpdate are the changes of a brand; nil fields stay as they are, and empty ones are removed.
+type BrandUpdate struct {
+	Title, Document, Color *string
+	Logo                   *[]byte
 }
 
 // Update changes a merchant and its brand in one commit, or nothing. All nodes use the new
@@ -45,14 +51,6 @@ type Update struct {
 func (s *Service) Update(ctx context.Context, id payment.ID, u Update) (store.Merchant, error) {
 	if id.IsZero() {
 		return store.Merchant{}, errPlatform
-	}
-	var brand store.Brand
-	if u.Brand != nil {
-		brand = *u.Brand
-		brand.Merchant = id
-		if err := tidyBrand(&brand); err != nil {
-			return store.Merchant{}, err
-		}
 	}
 	err := s.Store.Transact(ctx, func(tx *store.Tx) error {
 		_, err := tx.ChangeMerchant(ctx, id, func(m *store.Merchant) error {
@@ -65,7 +63,18 @@ func (s *Service) Update(ctx context.Context, id payment.ID, u Update) (store.Me
 		if err != nil || u.Brand == nil {
 			return err
 		}
-		return tx.SaveBrand(ctx, brand)
+		b, err := tx.Brand(ctx, id)
+		if err != nil {
+			return err
+		}
+		assign(&b.Title, u.Brand.Title)
+		assign(&b.Document, u.Brand.Document)
+		assign(&b.Color, u.Brand.Color)
+		assign(&b.Logo, u.Brand.Logo)
+		if err := tidyBrand(&b); err != nil {
+			return err
+		}
+		return tx.SaveBrand(ctx, b)
 	})
 	if err != nil {
 		return store.Merchant{}, nameProblem(err)

@@ -48,7 +48,7 @@ func TestUpdate(t *testing.T) {
 				t.Errorf("%+v: %v", u, err)
 			}
 		}
-		for _, u := range []merchant.Update{{Name: ptr("Brand"), Brand: &store.Brand{Color: "red"}}, {Name: ptr(g.Merchant.Name), Brand: &store.Brand{Title: "B"}}, {City: ptr(""), Brand: &store.Brand{Title: "B"}}} {
+		for _, u := range []merchant.Update{{Name: ptr("Brand"), Brand: &merchant.BrandUpdate{Color: ptr("red")}}, {Name: ptr(g.Merchant.Name), Brand: &merchant.BrandUpdate{Title: ptr("B")}}, {City: ptr(""), Brand: &merchant.BrandUpdate{Title: ptr("B")}}} {
 			if _, err := g.Merchants.Update(t.Context(), other.ID, u); !problem.Is(err, problem.ValidationFailed) {
 				t.Errorf("%+v: %v", u, err)
 			}
@@ -62,7 +62,7 @@ func TestUpdate(t *testing.T) {
 		if kept.Name != got.Name || kept.City != got.City || !slices.Equal(kept.WebhookHosts, got.WebhookHosts) {
 			t.Errorf("refused updates left %+v", kept)
 		}
-		got, err = g.Merchants.Update(t.Context(), other.ID, merchant.Update{Name: ptr("Loja Nova"), Brand: &store.Brand{Title: " Nova "}})
+		got, err = g.Merchants.Update(t.Context(), other.ID, merchant.Update{Name: ptr("Loja Nova"), Brand: &merchant.BrandUpdate{Title: ptr(" Nova ")}})
 		g.Must(err)
 		if got.Name != "Loja Nova" || got.City != kept.City {
 			t.Errorf("updated with a brand: %+v", got)

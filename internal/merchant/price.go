@@ -1,6 +1,7 @@
 package merchant
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -19,20 +20,24 @@ const settlementDaysMax = 365
 // SetPrice makes a price hold for the orders that a merchant creates from now on, within 2 s
 // on every node. It replaces the price for the same method and range of instalments; From 0
 // is all instalments of the method. A range may be inside another one, but not overlap it
-// otherwise. Errors: problem kind validation_failed.
-func (s *Service) SetPrice(ctx context.Context, merchant payment.ID, p payment.Price) error {
+// otherwise. keepSettlement gives it the settlement of the one that it replaces; at once if there is
+// none. Errors: problem kind validation_failed.
+func (s *Service) SetPrice(ctx context.Context, merchant payment.ID, p payment.Price, keepSettlement bool) error {
 	setRange(&p)
-	if wrong := checkPrice(&p); wrong != "" {
-		return problem.New(problem.ValidationFailed, wrong)
-	}
-	m, err := s.Store.Merchant(ctx, merchant)
-	if err != nil {
-		return store.Problem(err)
-	}
-	if wrong := checkOverlap(&p, m.Prices); wrong != "" {
-		return problem.New(problem.ValidationFailed, wrong)
-	}
-	return store.Problem(s.Store.Transact(ctx, func(tx *store.Tx) error { return tx.SetPrice(ctx, merchant, p) }))
+	return store.Problem(s.Store.Transact(ctx, func(tx *store.Tx) error {
+		prices, err := tx.Prices(ctx, merchant)
+		if err != nil {
+			return err
+		}
+		next := p
+		if keepSettlement {
+			setSettlement(&next, prices)
+		}
+		if wrong := cmp.Or(checkPrice(&next), checkOverlap(&next, prices)); wrong != "" {
+			return problem.New(problem.ValidationFailed, wrong)
+		}
+		return tx.SetPrice(ctx, merchant, next)
+	}))
 }
 
 // setRange replaces From 0 by all instalments of the method.
@@ -46,9 +51,8 @@ func setRange(p *payment.Price) {
 	}
 }
 
-// KeepSettlement gives a price the settlement of the one that it replaces; at once if there is none.
-func KeepSettlement(p *payment.Price, prices []payment.Price) {
-	setRange(p)
+// setSettlement gives a price the settlement of the one that it replaces, if there is one.
+func setSettlement(p *payment.Price, prices []payment.Price) {
 	for _, was := range prices {
 		if was.Method == p.Method && was.From == p.From && was.To == p.To {
 			p.Days, p.Business, p.PerInstallment = was.Days, was.Business, p.PerInstallment || was.PerInstallment

@@ -48,7 +48,7 @@ func TestSetPrice(t *testing.T) {
 		{"settlement of payouts", price(payment.PayoutPrice, 1, 1, payment.Terms{Days: 1}), false},
 		{"refunds of payouts", price(payment.PayoutPrice, 1, 1, payment.Terms{RefundsFee: true}), false},
 	} {
-		err := g.Merchants.SetPrice(t.Context(), g.Merchant.ID, c.price)
+		err := g.Merchants.SetPrice(t.Context(), g.Merchant.ID, c.price, false)
 		if c.valid && err != nil || !c.valid && !problem.Is(err, problem.ValidationFailed) {
 			t.Errorf("%s: %v", c.name, err)
 		}

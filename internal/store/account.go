@@ -65,6 +65,7 @@ var accountTable = newTable("accounts", []string{"id"},
 
 var (
 	accountUpdate = accountTable.updateBy("", "id", "version")
+	allAccounts   = "SELECT " + accountTable.selected + " FROM accounts t ORDER BY t.id"
 	accountByID   = "SELECT " + accountTable.selected + " FROM accounts t WHERE t.id = $1"
 )
 
@@ -108,6 +109,16 @@ func (tx *Tx) CreateAccount(ctx context.Context, a Account) (Account, error) {
 		return a, err
 	}
 	return a, tx.InsertNew(ctx, accountTable.insert, accountTable.row(&a))
+}
+
+// Accounts lists all accounts by id. Until the transaction ends, no other one that calls it
+// continues: so accounts are compared and added one at a time.
+func (tx *Tx) Accounts(ctx context.Context) ([]Account, error) {
+	if err := tx.lockMerchants(ctx); err != nil {
+		return nil, err
+	}
+	rows, err := tx.Query(ctx, allAccounts)
+	return db.Collect(rows, err, scanAccount(tx.Keys()))
 }
 
 // ChangeAccount changes settings, secrets or state of an account, whose next version it
@@ -154,7 +165,7 @@ func (s *Store) Account(ctx context.Context, id string) (Account, error) {
 
 // Accounts lists all accounts by id.
 func (s *Store) Accounts(ctx context.Context) ([]Account, error) {
-	rows, err := s.db.Query(ctx, "SELECT "+accountTable.selected+" FROM accounts t ORDER BY t.id")
+	rows, err := s.db.Query(ctx, allAccounts)
 	list, err := db.Collect(rows, err, scanAccount(s.Keys()))
 	return list, s.db.ReadError("accounts", err)
 }

@@ -31,7 +31,10 @@ var brandTable = newTable("brands", []string{"merchant_id"},
 	timeColumn("updated_at", func(b *Brand) *time.Time { return &b.UpdatedAt }).as(mutable),
 )
 
-var brandUpdate = brandTable.updateBy("", "merchant_id")
+var (
+	brandUpdate     = brandTable.updateBy("", "merchant_id")
+	brandOfMerchant = "SELECT " + brandTable.selected + " FROM brands t WHERE t.merchant_id = $1"
+)
 
 // SaveBrand replaces a merchant's brand.
 func (tx *Tx) SaveBrand(ctx context.Context, b Brand) error {
@@ -47,10 +50,20 @@ func (tx *Tx) SaveBrand(ctx context.Context, b Brand) error {
 	return err
 }
 
+// Brand is Store.Brand within the transaction, which has changed the merchant, and so has its lock.
+func (tx *Tx) Brand(ctx context.Context, merchant payment.ID) (Brand, error) {
+	b := Brand{Merchant: merchant}
+	err := db.NotFound(brandTable.scan(tx.QueryRow(ctx, brandOfMerchant, merchant[:]), &b))
+	if errors.Is(err, ErrNotFound) {
+		err = nil
+	}
+	return b, err
+}
+
 // Brand reads a merchant's brand; only its id is set if nothing was saved.
 func (s *Store) Brand(ctx context.Context, merchant payment.ID) (Brand, error) {
 	b := Brand{Merchant: merchant}
-	err := brandTable.scan(s.db.QueryRow(ctx, "SELECT "+brandTable.selected+" FROM brands t WHERE t.merchant_id = $1", merchant[:]), &b)
+	err := brandTable.scan(s.db.QueryRow(ctx, brandOfMerchant, merchant[:]), &b)
 	if err = s.db.ReadError("brand", err); errors.Is(err, ErrNotFound) {
 		err = nil
 	}

@@ -137,6 +137,13 @@ func (tx *Tx) lockMerchants(ctx context.Context) error {
 	return tx.QueryRow(ctx, "SELECT number FROM merchants WHERE number = 0"+tx.ForUpdate()).Scan(&platform)
 }
 
+// lockMerchant locks a merchant's row: under it what belongs to the merchant is checked and changed
+// by one transaction at a time. ErrNotFound if there is none.
+func (tx *Tx) lockMerchant(ctx context.Context, id payment.ID) error {
+	var number int64
+	return db.NotFound(tx.QueryRow(ctx, "SELECT number FROM merchants WHERE id = $1"+tx.ForUpdate(), id[:]).Scan(&number))
+}
+
 // ChangeMerchant changes name, city and hosts of a merchant. Errors: ErrNotFound,
 // ErrConflict if another merchant has the name, and that of change.
 func (tx *Tx) ChangeMerchant(ctx context.Context, id payment.ID, change func(m *Merchant) error) (Merchant, error) {
@@ -180,8 +187,7 @@ func (s *Store) merchant(ctx context.Context, by string, key any) (Merchant, err
 	if m.Routes = of[m.ID]; err != nil {
 		return m, err
 	}
-	prices, err := s.prices(ctx, "SELECT "+priceTable.selected+` FROM prices t
-		WHERE t.merchant_id = $1 AND t.until = 0 ORDER BY t.method, t.installments_from, t.installments_to`, m.ID[:])
+	prices, err := s.prices(ctx, pricesOfMerchant, m.ID[:])
 	m.Prices = prices[m.ID]
 	return m, err
 }

@@ -108,6 +108,12 @@ func (v *exercise) setUp() {
 			must(t, tx.SetRoutes(ctx, m, payment.OperationPayin, payment.PIX, payment.AllRoutes("bank")))
 			must(t, tx.SetRoutes(ctx, m, payment.OperationPayin, payment.PIX, payment.AllRoutes("bank")[:1]))
 		}
+		_, err = tx.Prices(ctx, m)
+		must(t, err)
+		_, err = tx.Accounts(ctx)
+		must(t, err)
+		_, err = tx.Brand(ctx, m)
+		must(t, err)
 		must(t, tx.SetPrice(ctx, m, payment.Price{Method: payment.PIX, Range: payment.Range{From: 1, To: 1}}))
 		_, err = tx.Setting(ctx, "name")
 		return err

@@ -35,9 +35,27 @@ var priceTable = newTable("prices", []string{"method", "installments_from", "ins
 	timeColumn("until", func(p *priceRow) *time.Time { return &p.until }),
 )
 
+var pricesOfMerchant = "SELECT " + priceTable.selected + ` FROM prices t
+	WHERE t.merchant_id = $1 AND t.until = 0 ORDER BY t.method, t.installments_from, t.installments_to`
+
 func scanPrice(r db.Scanner) (priceRow, error) {
 	var v priceRow
 	return v, priceTable.scan(r, &v)
+}
+
+// Prices reads the prices of a merchant that hold. Until the transaction ends, no other one that
+// calls it for the merchant continues.
+func (tx *Tx) Prices(ctx context.Context, merchant payment.ID) ([]payment.Price, error) {
+	if err := tx.lockMerchant(ctx, merchant); err != nil {
+		return nil, err
+	}
+	rows, err := tx.Query(ctx, pricesOfMerchant, merchant[:])
+	list, err := db.Collect(rows, err, scanPrice)
+	prices := make([]payment.Price, len(list))
+	for i := range list {
+		prices[i] = list[i].Price
+	}
+	return prices, err
 }
 
 // SetPrice makes a price of a merchant hold from now on, in place of the one for the same
