@@ -74,6 +74,9 @@ func (s *Service) newToken() string {
 // accountID is the form of an account's id, which is part of paths and ledger accounts.
 var accountID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
 
+// reservedID is no account's: it stands for no accounts in porteira route set.
+const reservedID = "none"
+
 // Check opens an account offline, and compares it with the others. Errors: problem kind
 // validation_failed with every invalid field.
 func (s *Service) Check(ctx context.Context, a *store.Account) error {
@@ -89,6 +92,11 @@ func (s *Service) check(a *store.Account, others []store.Account) error {
 	if !accountID.MatchString(a.ID) {
 		fields = append(fields, problem.FieldError{
 			Field: "name", Code: problem.CodeInvalidFormat, Detail: "must have 1 to 40 small letters, digits or hyphens, and not begin with a hyphen",
+		})
+	}
+	if a.ID == reservedID && !slices.ContainsFunc(others, func(v store.Account) bool { return v.ID == a.ID }) {
+		fields = append(fields, problem.FieldError{
+			Field: "name", Code: problem.CodeNotAllowed, Detail: "must not be " + reservedID + ", which removes the routes in porteira route set",
 		})
 	}
 	if a.State != "" && !slices.Contains(payment.AccountStates, a.State) {

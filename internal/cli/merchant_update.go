@@ -14,9 +14,6 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// noHosts is the value that empties a list of hosts.
-const noHosts = "none"
-
 type merchantShow struct {
 	Name string `arg:"" help:"The merchant's name."`
 }
@@ -52,12 +49,19 @@ func (c *merchantUpdate) Validate() error {
 
 // Run changes the given fields, all or none of them, and shows the merchant.
 func (c *merchantUpdate) Run(r *runner, root *commands) error {
+	u := merchant.Update{Name: c.Name, City: c.City}
+	var err error
+	if u.ReturnHosts, err = hostList(c.ReturnHosts); err != nil {
+		return err
+	}
+	if u.WebhookHosts, err = hostList(c.WebhookHosts); err != nil {
+		return err
+	}
 	return r.admin(&root.Merchant.settings, func(a *app.Admin) error {
 		m, err := merchantNamed(r, a, c.Merchant)
 		if err != nil {
 			return err
 		}
-		u := merchant.Update{Name: c.Name, City: c.City, ReturnHosts: hostList(c.ReturnHosts), WebhookHosts: hostList(c.WebhookHosts)}
 		if u.Brand, err = c.update(); err != nil {
 			return err
 		}
@@ -69,12 +73,17 @@ func (c *merchantUpdate) Run(r *runner, root *commands) error {
 }
 
 // hostList is the new list of hosts; nil if none was given.
-func hostList(given []string) *[]string {
-	if len(given) == 0 {
-		return nil
+func hostList(given []string) (list *[]string, err error) {
+	switch {
+	case len(given) == 0:
+		return list, nil
+	case len(given) == 1 && given[0] == merchant.NoHosts:
+		return new([]string), nil
+	case slices.Contains(given, merchant.NoHosts):
+		return list, configError{fmt.Errorf("%s removes all hosts: write it alone", merchant.NoHosts)}
+	default:
+		return &given, nil
 	}
-	list := slices.DeleteFunc(slices.Clone(given), func(host string) bool { return host == noHosts })
-	return &list
 }
 
 // showMerchant shows a merchant, after a sentence.

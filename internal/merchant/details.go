@@ -24,6 +24,9 @@ const (
 	hostMax  = 253 // characters
 )
 
+// NoHosts is the value that empties a list of hosts, so it is no host's name.
+const NoHosts = "none"
+
 // hostForm is the form of a host name, in lower case, as URLs have it.
 var hostForm = regexp.MustCompile(`^[\pL\pN_]([\pL\pN\pM_.-]*[\pL\pN\pM_])?$`)
 
@@ -129,6 +132,9 @@ func tidyHosts(hosts []string) ([]string, error) {
 	var tidy []string
 	for _, host := range hosts {
 		host = strings.ToLower(strings.Trim(strings.TrimSpace(host), "[]"))
+		if host == NoHosts {
+			return nil, problem.New(problem.ValidationFailed, "No host may have the name "+NoHosts+": it stands for no hosts in porteira merchant update.")
+		}
 		_, err := netip.ParseAddr(host)
 		if len(host) > hostMax || err != nil && (!hostForm.MatchString(host) || strings.Contains(host, "..")) {
 			return nil, problem.New(problem.ValidationFailed, fmt.Sprintf("%q is not a host: write its name without scheme, port or path, such as shop.example.", host))
