@@ -50,6 +50,16 @@ func credentialOf(t *testing.T, g *apptest.Installed, scopes ...string) *apptest
 	return &client
 }
 
+// wantShown checks that each path shows a text.
+func wantShown(t *testing.T, g *apptest.Installed, text string, paths ...string) {
+	t.Helper()
+	for _, path := range paths {
+		if got := g.Client.Must(200, "GET", path, ""); !strings.Contains(got.Body, text) {
+			t.Errorf("GET %s answers %s", path, got.Body)
+		}
+	}
+}
+
 // A payout above the limit waits, with its money held, until two other credentials approved
 // it; another one is rejected.
 func TestApproval(t *testing.T) {
@@ -60,7 +70,7 @@ func TestApproval(t *testing.T) {
 		request := func(reference string) (path string) {
 			t.Helper()
 			got := asker.Must(201, "POST", "/payout", with(large, "{ref}", reference))
-			if got.Get("approval") != "required" || got.Get("status") != "PENDING" {
+			if got.Get("approval") != "required" || got.Get("status") != "PENDING" || !strings.Contains(got.Body, `"approvals":{"given":0,"needed":2}`) {
 				t.Errorf("the payout is %s", got.Body)
 			}
 			return "/payout/" + got.Get("id")
@@ -78,8 +88,10 @@ func TestApproval(t *testing.T) {
 		}
 		decide(asker, 403, approved+"/approve", "", `"code":"forbidden_scope"`)
 		decide(reader, 403, approved+"/approve", "", `"code":"forbidden_scope"`)
-		decide(boss, 200, approved+"/approve", "", `"approval":"required"`)
-		decide(boss, 200, approved+"/approve", "", `"approval":"required"`)
+		const oneOfTwo = `"approval":"required","approvals":{"given":1,"needed":2}`
+		decide(boss, 200, approved+"/approve", "", oneOfTwo)
+		decide(boss, 200, approved+"/approve", "", oneOfTwo)
+		wantShown(t, g, oneOfTwo, approved, "/payout?status=PENDING")
 		decide(boss, 422, rejected+"/reject", `{"reason":""}`, `"field":"reason"`)
 		decide(boss, 400, rejected+"/reject", `{"why":"no"}`, `"code":"unknown_field"`)
 		decide(boss, 200, rejected+"/reject", `{"reason":"no"}`, `"status":"CANCELED"`)
@@ -90,7 +102,7 @@ func TestApproval(t *testing.T) {
 		}
 		decide(other, 200, approved+"/approve", "", `"approval":"approved"`)
 		awaitFinal(t, g.Client)
-		if got := g.Must(200, "GET", approved, ""); got.Get("status") != "COMPLETED" || got.Get("approval") != "approved" {
+		if got := g.Must(200, "GET", approved, ""); got.Get("status") != "COMPLETED" || got.Get("approval") != "approved" || strings.Contains(got.Body, "approvals") {
 			t.Errorf("the payout is %s", got.Body)
 		}
 		decide(other, 409, approved+"/reject", "", `"code":"invalid_state"`)

@@ -135,7 +135,10 @@ func (v *decidedPayout) write(w io.Writer, action store.ApprovalAction, person s
 		done = "Rejected as " + person
 	}
 	if !v.Recorded {
-		done = fmt.Sprintf("Nothing changed, already %s by %s", action, strings.Join(v.by(action), " and "))
+		done = "Nothing changed, already " + string(action) + " by " + strings.Join(v.by(action), " and ")
+		if len(v.by(action)) == 0 {
+			done = "Nothing changed, already " + string(action) + " before a restore, which lost by whom"
+		}
 	}
 	_, _ = fmt.Fprintf(w, "%s: payout %s of merchant %q, %s, is %s, approval %s", done, v.ID, v.Merchant, v.Amount.English(), v.Status, v.Approval)
 	if v.Approval == payment.ApprovalRequired {
@@ -145,7 +148,7 @@ func (v *decidedPayout) write(w io.Writer, action store.ApprovalAction, person s
 }
 
 func viewDecided(r *runner, a *app.Admin, p *payment.Payout) (decidedPayout, error) {
-	v := decidedPayout{ID: p.ID.String(), ReferenceID: p.ReferenceID, Status: string(p.Status), Approval: p.Approval, Amount: p.Amount, Record: []approvalView{}}
+	v := decidedPayout{ID: p.ID.String(), ReferenceID: p.ReferenceID, Status: string(p.Status), Approval: p.ShownApproval(), Amount: p.Amount, Record: []approvalView{}}
 	m, err := a.Store.Merchant(r.ctx, p.Merchant)
 	if err != nil {
 		return v, err

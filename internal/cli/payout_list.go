@@ -29,7 +29,7 @@ type payoutView struct {
 }
 
 func viewPayout(p *payment.Payout) payoutView {
-	return payoutView{p.ID.String(), p.ReferenceID, p.Processor, p.ExternalID, p.Status, p.Approval, p.Amount, p.CreatedAt}
+	return payoutView{p.ID.String(), p.ReferenceID, p.Processor, p.ExternalID, p.Status, p.ShownApproval(), p.Amount, p.CreatedAt}
 }
 
 // payoutsListed bounds the list.
@@ -52,7 +52,7 @@ func (c *payoutList) Run(r *runner, root *commands) error {
 		for i := range list {
 			p := &list[i]
 			views[i] = viewPayout(p)
-			rows = append(rows, []string{stamp(p.CreatedAt), p.ID.String(), p.ReferenceID, p.Amount.English(), string(p.Status), string(p.Approval), p.Processor})
+			rows = append(rows, []string{stamp(p.CreatedAt), p.ID.String(), p.ReferenceID, p.Amount.English(), string(p.Status), string(views[i].Approval), p.Processor})
 		}
 		err = r.out.show(views, func(w io.Writer) { tableOr(w, rows, "No payouts.") })
 		r.sayMore(more, newestOf(payoutsListed, "/payout"))

@@ -19,7 +19,7 @@ func (c *call) actor() string {
 func (a *API) approvePayout(c *call) error {
 	return cancelOrder(a, c, func(ctx context.Context, merchant, id payment.ID) (payment.Payout, error) {
 		return a.payouts.Approve(ctx, merchant, id, c.actor(), "")
-	}, payoutView)
+	}, a.payoutView(c, false))
 }
 
 func (a *API) rejectPayout(c *call) error {
@@ -35,5 +35,5 @@ func (a *API) rejectPayout(c *call) error {
 	}
 	return cancelOrder(a, c, func(ctx context.Context, merchant, id payment.ID) (payment.Payout, error) {
 		return a.payouts.Reject(ctx, merchant, id, c.actor(), reason)
-	}, payoutView)
+	}, a.payoutView(c, false))
 }

@@ -317,6 +317,14 @@ func (g *gateway) Payouts(_ context.Context, merchant payment.ID, f store.Filter
 	return list, g.err
 }
 
+func (g *gateway) ApprovalsOf(_ context.Context, _ payment.ID, payouts []payment.ID) (map[payment.ID]payment.Approvals, error) {
+	counts := map[payment.ID]payment.Approvals{}
+	for _, id := range payouts {
+		counts[id] = payment.Approvals{Given: 1, Needed: 2}
+	}
+	return counts, g.err
+}
+
 func (g *gateway) ReceivableDays(_ context.Context, _ payment.ID, from, to time.Time) (list []store.ReceivableDay, err error) {
 	for i, day := range []string{"2026-11-24T09:00:00Z", "2026-11-25T09:00:00Z"} {
 		if at, _ := time.Parse(time.RFC3339, day); !at.Before(from) && at.Before(to) {

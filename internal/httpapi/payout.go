@@ -26,6 +26,7 @@ type Payouts interface {
 type PayoutReader interface {
 	Payout(ctx context.Context, merchant, id payment.ID) (payment.Payout, error)
 	Payouts(ctx context.Context, merchant payment.ID, f store.Filter) ([]payment.Payout, error)
+	ApprovalsOf(ctx context.Context, merchant payment.ID, payouts []payment.ID) (map[payment.ID]payment.Approvals, error)
 	PayoutBatch(ctx context.Context, merchant, id payment.ID) (payment.PayoutBatch, error)
 	PayoutBatches(ctx context.Context, merchant payment.ID, f store.Filter) ([]payment.PayoutBatch, error)
 }
@@ -35,7 +36,7 @@ func (a *API) requestPayout(c *call) error {
 		decode: (*wire.Decoder).Payout,
 		create: a.payouts.Request,
 		find:   a.findPayout,
-		view:   payoutView,
+		view:   a.payoutView(c, false),
 	})
 }
 
@@ -44,7 +45,20 @@ func (a *API) findPayout(ctx context.Context, m store.Merchant, r *wire.PayoutRe
 	return a.payouts.Replay(ctx, m, r.ReferenceID.V, r.Fingerprint)
 }
 
-func payoutView(p *payment.Payout) ([]byte, error) { return wire.Payout(p, false), nil }
+// payoutView shows a payout of the call's merchant.
+func (a *API) payoutView(c *call, withBeneficiary bool) func(p *payment.Payout) ([]byte, error) {
+	return func(p *payment.Payout) ([]byte, error) {
+		var approvals payment.Approvals
+		if p.Waits() {
+			counts, err := a.reader.ApprovalsOf(c.ctx, c.merchant.ID, []payment.ID{p.ID})
+			if err != nil {
+				return nil, readError(err)
+			}
+			approvals = counts[p.ID].Missing()
+		}
+		return wire.WaitingPayout(p, approvals, withBeneficiary), nil
+	}
+}
 
 func (a *API) getPayout(c *call) error {
 	id, err := c.id()
@@ -63,13 +77,11 @@ func (a *API) getPayout(c *call) error {
 	if err != nil {
 		return readError(err)
 	}
-	return showOrder(c, http.StatusOK, &p, func(p *payment.Payout) ([]byte, error) {
-		return wire.Payout(p, expand["beneficiary"]), nil
-	})
+	return showOrder(c, http.StatusOK, &p, a.payoutView(c, expand["beneficiary"]))
 }
 
 func (a *API) cancelPayout(c *call) error {
-	return cancelOrder(a, c, a.payouts.Cancel, payoutView)
+	return cancelOrder(a, c, a.payouts.Cancel, a.payoutView(c, false))
 }
 
 func (a *API) listPayouts(c *call) error {
@@ -85,9 +97,27 @@ func (a *API) listPayouts(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
+	var counts map[payment.ID]payment.Approvals
 	return listOrders(a, c, f, listing[payment.Payout]{
-		read: a.reader.Payouts,
-		id:   func(p *payment.Payout) payment.ID { return p.ID },
-		view: payoutView, operation: payment.OperationPayout,
+		read: func(ctx context.Context, merchant payment.ID, f store.Filter) (list []payment.Payout, err error) {
+			if list, err = a.reader.Payouts(ctx, merchant, f); err != nil {
+				return nil, err
+			}
+			var waiting []payment.ID
+			for i := range list {
+				if list[i].Waits() {
+					waiting = append(waiting, list[i].ID)
+				}
+			}
+			if len(waiting) > 0 {
+				counts, err = a.reader.ApprovalsOf(ctx, merchant, waiting)
+			}
+			return list, err
+		},
+		id: func(p *payment.Payout) payment.ID { return p.ID },
+		view: func(p *payment.Payout) ([]byte, error) {
+			return wire.WaitingPayout(p, counts[p.ID].Missing(), false), nil
+		},
+		operation: payment.OperationPayout,
 	})
 }

@@ -105,6 +105,30 @@ const approvalTime = 72 * time.Hour
 // ApprovalEnds is when a payout that needs approval is canceled if nobody has decided.
 func ApprovalEnds(p *Payout) time.Time { return p.CreatedAt.Add(approvalTime) }
 
+// Approvals are how many approvals a payout has, and how many it needs.
+type Approvals struct{ Given, Needed int64 }
+
+// Missing are the approvals of a payout that was read before them and waits: it lacks one at least.
+func (a Approvals) Missing() Approvals {
+	a.Given = max(0, min(a.Given, a.Needed-1))
+	return a
+}
+
+// Waits reports whether a payout waits for approval.
+func (p *Payout) Waits() bool {
+	return p.Status == PayoutPending && p.Approval == ApprovalRequired
+}
+
+// ShownApproval is the approval of a payout as it is shown. A transfer that its processor has was
+// sent, so it was approved, by a decision that the database lost in a restore.
+func (p *Payout) ShownApproval() Approval {
+	sent := p.Status == PayoutCompleted || p.Status == PayoutReturned || p.Status == PayoutProcessing && p.Step == StepAccepted
+	if sent && p.Approval == ApprovalRequired {
+		return ApprovalApproved
+	}
+	return p.Approval
+}
+
 // Unapproved reports whether a payout needs approval and does not have it: it must not be
 // sent.
 func (p *Payout) Unapproved() bool {

@@ -131,7 +131,7 @@ func (v *approve) Decide(l *store.Loaded, c *store.Changes) error {
 		return errNoWait
 	case done[0].Actor == v.actor:
 		return errOwnPayout
-	case p.Approval == decided:
+	case p.ShownApproval() == decided:
 		return nil
 	case p.Step != payment.StepApproval || p.Approval != payment.ApprovalRequired || v.approves && !l.Now().Before(payment.ApprovalEnds(&p)):
 		return errNoWait

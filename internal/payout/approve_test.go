@@ -14,6 +14,7 @@ import (
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/wire"
 )
 
 // approvalOf makes payouts above 5.00 need approvals, and requests one of 10.00 as asker.
@@ -389,6 +390,33 @@ func TestApprovalAfterARestore(t *testing.T) {
 				g.WantBalances(coretest.Opening, 0)
 			}
 			g.WantBank(0, transfers)
+			g.WantCases()
+			g.WantProven()
+		})
+	}
+}
+
+// A payout that was approved and sent after the backup was made does not wait for approval, though the
+// decision is lost.
+func TestApprovalThatARestoreLost(t *testing.T) {
+	for _, state := range []processor.TransferState{processor.TransferPaid, processor.TransferProcessing} {
+		coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+			p := approvalOf(g, 2)
+			g.Bank.Pay(processor.TransferRequest{ExternalID: p.ExternalID, Amount: 10_00}, state)
+			g.Execute("UPDATE installation SET epoch = epoch - 3")
+			g.Heartbeat()
+			g.ReadFeeds()
+			got, err := g.Store.Payout(t.Context(), p.Merchant, p.ID)
+			g.Must(err)
+			if shown := string(wire.Payout(&got, false)); got.Status == payment.PayoutPending || !strings.Contains(shown, `"approval":"approved"`) {
+				t.Errorf("the payout is shown as %s", shown)
+			}
+			if _, err := g.Payouts.Approve(t.Context(), p.Merchant, p.ID, "credential:boss", ""); err != nil {
+				t.Errorf("approved again: %v", err)
+			}
+			if _, err := g.Payouts.Reject(t.Context(), p.Merchant, p.ID, "credential:boss", "no"); !problem.Is(err, problem.InvalidState) {
+				t.Errorf("rejected: %v", err)
+			}
 			g.WantCases()
 			g.WantProven()
 		})

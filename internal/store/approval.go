@@ -105,6 +105,25 @@ func (s *Store) Approvals(ctx context.Context, merchant, payout payment.ID) ([]A
 	return list, s.db.ReadError("approvals", err)
 }
 
+// ApprovalsOf counts the approvals of payouts of a merchant, and those that they need.
+func (s *Store) ApprovalsOf(ctx context.Context, merchant payment.ID, payouts []payment.ID) (map[payment.ID]payment.Approvals, error) {
+	refs := make([]Ref, len(payouts))
+	for i, id := range payouts {
+		refs[i] = Ref{merchant, id}
+	}
+	list, err := db.Select(ctx, s.db, approvalsOfPayout, keysOf(refs), scanApproval)
+	counts := make(map[payment.ID]payment.Approvals, len(payouts))
+	for i := range list {
+		v := counts[list[i].Payout]
+		v.Needed += list[i].Needed
+		if list[i].Action == ApprovalGiven {
+			v.Given++
+		}
+		counts[list[i].Payout] = v
+	}
+	return counts, s.db.ReadError("approvals", err)
+}
+
 // PayoutsUndecided lists up to limit payouts whose time for approval has ended, oldest first. If the
 // account's list of transfers is read, a payout is listed only after that list was read up to this
 // end: a snapshot of the disk may lack an approval and its transfer, and nothing else shows that.

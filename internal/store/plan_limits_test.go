@@ -80,6 +80,8 @@ func (v *exercise) approvePayouts(count int) {
 	if err != nil || len(list) != 2 {
 		t.Errorf("approvals %+v, %v", list, err)
 	}
+	_, err = s.ApprovalsOf(ctx, m, []payment.ID{v.last.payouts[0].Payout.ID})
+	must(t, err)
 	_, err = s.PayoutsUndecided(ctx, v.far, 5)
 	must(t, err)
 }

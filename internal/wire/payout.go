@@ -123,6 +123,11 @@ const payoutSize = 640
 // Payout is a payout as the API and its events show it. Events do not show the
 // beneficiary.
 func Payout(p *payment.Payout, withBeneficiary bool) []byte {
+	return WaitingPayout(p, payment.Approvals{}, withBeneficiary)
+}
+
+// WaitingPayout is [Payout] with the approvals that it has and needs, if it waits for them.
+func WaitingPayout(p *payment.Payout, approvals payment.Approvals, withBeneficiary bool) []byte {
 	o := jsonwrite.New(payoutSize)
 	o.Text("id", p.ID.String())
 	o.Text("externalId", p.ExternalID)
@@ -136,7 +141,13 @@ func Payout(p *payment.Payout, withBeneficiary bool) []byte {
 	o.Text("currency", payment.Currency)
 	o.TextIfAny("pixKey", p.Beneficiary.PIXKey) // else it cannot be decrypted
 	o.Text("pixKeyType", p.PIXKeyType)
-	o.Text("approval", string(p.Approval))
+	o.Text("approval", string(p.ShownApproval()))
+	if p.Waits() && approvals.Needed > 0 {
+		o.Begin("approvals")
+		o.Int("given", approvals.Given)
+		o.Int("needed", approvals.Needed)
+		o.End()
+	}
 	o.TextIfAny("webhookUrl", p.WebhookURL)
 	o.TextIfAny("endToEndId", p.EndToEndID)
 	if p.Fee != 0 {
