@@ -203,7 +203,7 @@ func TestJSON(t *testing.T) {
 		t.Errorf("credential: %v", c)
 	}
 	next := object("credential", "rotate", c["apiKey"].(string), "--overlap", "2h")
-	if next["apiKey"] != c["apiKey"] || next["apiSecret"] == c["apiSecret"] || next["apiSecret"] == nil || next["previousSecretEndsAt"] == nil {
+	if next["apiKey"] != c["apiKey"] || next["keyId"] != c["apiKey"] || next["apiSecret"] == c["apiSecret"] || next["apiSecret"] == nil || next["previousSecretEndsAt"] == nil {
 		t.Errorf("rotated: %v", next)
 	}
 	if next = object("credential", "rotate", c["apiKey"].(string), "--overlap", "0s"); next["previousSecretEndsAt"] != nil {

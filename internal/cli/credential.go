@@ -27,7 +27,8 @@ type credentialCommand struct {
 
 // credentialView is a credential as the commands show it.
 type credentialView struct {
-	KeyID      string         `json:"apiKey"`
+	APIKey     string         `json:"apiKey"`
+	KeyID      string         `json:"keyId"` // the same, as GET /credential names it
 	Secret     string         `json:"apiSecret,omitempty"`
 	Label      string         `json:"label"`
 	Scopes     []string       `json:"scopes"`
@@ -43,7 +44,7 @@ type credentialView struct {
 
 func viewCredential(c *store.Credential) credentialView {
 	v := credentialView{
-		KeyID: c.KeyID, Label: c.Label, Scopes: c.Scopes,
+		APIKey: c.KeyID, KeyID: c.KeyID, Label: c.Label, Scopes: c.Scopes,
 		AllowedIPs: append([]netip.Prefix{}, c.AllowedIPs...), CreatedAt: c.CreatedAt,
 		Damaged: c.Damaged != nil,
 	}
