@@ -96,11 +96,11 @@ func NewCore(o CoreOptions) *Core {
 	})
 	c.Cluster = cluster.New(cluster.Options{
 		Node: c.Node, Store: o.Store, Writer: c.Writer, Env: o.Env, Log: o.Log, Marker: o.Marker,
-		Released: func() {
+		Released: func(n store.Node) {
 			for _, name := range []string{WorkerSend, WorkerLookUp, WorkerAnswer, WorkerCharge, WorkerNotices, WorkerFeeds, WorkerDeliver} {
 				o.Wakers[name].Wake()
 			}
-			c.Search.CatchUp() // what the other process had created
+			c.Search.CatchUp(n.Clock) // what the other process had created
 		},
 	})
 	c.useCases(&o, deliveries)

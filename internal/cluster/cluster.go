@@ -27,7 +27,7 @@ type Options struct {
 	Log    *slog.Logger
 	Marker Marker // may be nil
 	// Released is called after the claims of a dead node were released.
-	Released func()
+	Released func(n store.Node)
 }
 
 // Cluster keeps this process registered and releases the work of dead nodes.

@@ -22,22 +22,22 @@ func TestHeartbeatDecisions(t *testing.T) {
 	}{
 		{"the epoch that was seen", 0, `
 			installation epoch:10→11
-			nodes heartbeat:5→6`, `
+			nodes clock:0→1795176000000000 heartbeat:5→6`, `
 			installation epoch:11→12
 			nodes heartbeat:6→7`, false},
 		{"an older epoch was seen", -3, `
 			installation epoch:10→11
-			nodes heartbeat:5→6`, `
+			nodes clock:0→1795176000000000 heartbeat:5→6`, `
 			installation epoch:11→12
 			nodes heartbeat:6→7`, false},
 		{"a later epoch was seen: the database is an older copy", 1, `
 			installation epoch:10→12 history:0→1795176000 restored_at:-→now restored_from:0→1795176000000000
-			nodes heartbeat:5→6`, `
+			nodes clock:0→1795176000000000 heartbeat:5→6`, `
 			installation epoch:12→13
 			nodes heartbeat:6→7`, true},
 		{"a much later epoch was seen", 90, `
 			installation epoch:10→101 history:0→1795176000 restored_at:-→now restored_from:0→1795176000000000
-			nodes heartbeat:5→6`, `
+			nodes clock:0→1795176000000000 heartbeat:5→6`, `
 			installation epoch:101→102
 			nodes heartbeat:6→7`, true},
 	} {

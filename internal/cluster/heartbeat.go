@@ -128,6 +128,7 @@ func (h *heartbeat) Decide(l *store.Loaded, c *store.Changes) error {
 	}
 	h.after.UpdatedAt = l.Now()
 	node.Heartbeat++
+	node.Clock = l.Now()
 	h.next = node.Heartbeat
 	c.SetNode(node)
 	c.SetInstallation(h.after)

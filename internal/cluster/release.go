@@ -87,7 +87,7 @@ func (c *Cluster) Release(ctx context.Context, n store.Node) (released int64, er
 	if err == nil && n.ID != c.Node.ID() {
 		c.Log.InfoContext(ctx, "released the work of a dead node", "node", n.ID, "released", released)
 		if c.Released != nil {
-			c.Released()
+			c.Released(n)
 		}
 	}
 	return released, store.Problem(err)

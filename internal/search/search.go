@@ -4,7 +4,8 @@
 // indexed from what the commits of this process report. Orders that a process did not index
 // before it ended are found by position: a sweep reads all orders of each merchant in the order of
 // their ids, once, and remembers how far it is. An order is committed later than its id was
-// made, so the position stays behind the newest ids by more than a commit can take.
+// made, so the position stays behind the newest ids by more than a commit can take, by the slowest
+// clock of all processes. One that begins with a slower clock, or ends, moves it back.
 package search
 
 import (
@@ -54,6 +55,7 @@ type Service struct {
 	mu      sync.Mutex
 	fresh   map[list]span // new orders that are not indexed yet
 	restart bool          // the next sweep begins now, and goes up to now
+	ended   time.Time     // the earliest clock of processes that have ended; zero if none has
 
 	sweep sweep
 	turn  list // where the next run begins
@@ -102,11 +104,19 @@ func (s *Service) note(l list, ids span) {
 }
 
 // CatchUp makes the next sweep begin now and go up to now: another process has ended, and may
-// not have indexed its last orders.
-func (s *Service) CatchUp() {
+// not have indexed its last orders. clock is what it had at its last heartbeat.
+func (s *Service) CatchUp(clock time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.restart = true
+	s.restart, s.ended = true, earliest(s.ended, clock)
+}
+
+// earliest is the earlier of two times, of which a zero one does not count.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // Index is the step of the worker. It never requests an immediate further run: the index must

@@ -148,6 +148,58 @@ func TestCatchUp(t *testing.T) {
 	})
 }
 
+// The orders of a process with a slow clock, whose ids are before the position, are indexed after it was
+// killed: by another process, and by the next one.
+func TestCatchUpOfASlowClock(t *testing.T) {
+	for _, restarted := range []bool{false, true} {
+		coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+			sell(g, "old", "12ABC34501DE35", "")
+			g.Jump(10 * time.Minute)
+			sell(g, "new", "12ABC34501DE35", "")
+			g.Jump(10 * time.Minute)
+			run(g) // the position is at the newest order
+			g.Clock.SetOffset(-15 * time.Minute)
+			slow := g.Second()
+			sell(slow, "slow", "52998224725", "")
+			g.Clock.SetOffset(0)
+			if restarted {
+				g.Restart(nil)
+			} else {
+				g.Heartbeat()
+			}
+			g.DeclareDead(slow)
+			run(g)
+			want(g, "of the slow clock", find(g, store.SearchCustomerDocument, "52998224725"), "slow")
+			want(g, "of the right clock", find(g, store.SearchCustomerDocument, "12ABC34501DE35"), "new old")
+			slow.Must(slow.Store.Close())
+		})
+	}
+}
+
+// While a process has a slow clock, no other one moves the position past the ids of its next orders.
+func TestPositionWaitsForASlowClock(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		run(g)
+		g.Clock.SetOffset(-15 * time.Minute)
+		slow := g.Second()
+		g.Clock.SetOffset(0)
+		sell(g, "new", "12ABC34501DE35", "")
+		g.Jump(10 * time.Minute)
+		run(g)
+		g.Clock.SetOffset(-15 * time.Minute)
+		slow.Heartbeat()
+		g.Clock.SetOffset(0)
+		g.Jump(2 * time.Minute)
+		run(g)
+		id, err := g.Store.SearchPosition(t.Context(), g.Merchant.ID, payment.OperationPayin)
+		g.Must(err)
+		if !id.IsZero() && id.Time().After(g.Clock.Now().Add(-15*time.Minute)) {
+			t.Errorf("the position is at %s, the clock of the slow process behind it", id.Time())
+		}
+		slow.Must(slow.Store.Close())
+	})
+}
+
 // The sweep moves its position behind the newest orders, in order, and finds what nobody has
 // reported.
 func TestSweep(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/porteira/porteira/internal/commit"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 )
@@ -12,10 +13,10 @@ import (
 // sweep is the progress of a pass over all lists. It starts over with each process.
 type sweep struct {
 	active  bool
-	lists   []list     // still to be passed
-	recent  bool       // up to now, and not only ids of safeAge
-	after   payment.ID // in the first of the lists; zero to begin at its position
-	began   time.Time
+	lists   []list        // still to be passed
+	recent  bool          // up to now, and not only ids of safeAge
+	after   payment.ID    // in the first of the lists; zero to begin at its position
+	clock   time.Time     // the earliest of all processes
 	rest    time.Duration // by the monotonic clock
 	resting bool
 }
@@ -58,12 +59,20 @@ func (s *Service) beginSweep(ctx context.Context) (due bool, err error) {
 	if err != nil {
 		return false, store.Problem(err)
 	}
+	nodes, err := s.Store.Nodes(ctx)
+	if err != nil {
+		return false, store.Problem(err)
+	}
+	*v = sweep{active: true, recent: recent, clock: s.Env.Clock.Now()}
+	for i := range nodes {
+		v.clock = earliest(v.clock, nodes[i].Clock)
+	}
 	if recent {
 		s.mu.Lock()
-		s.restart = false
+		v.clock = earliest(v.clock, s.ended)
+		s.restart, s.ended = false, time.Time{}
 		s.mu.Unlock()
 	}
-	*v = sweep{active: true, recent: recent, began: s.Env.Clock.Now()}
 	for i := range merchants {
 		for _, op := range []payment.Operation{payment.OperationPayin, payment.OperationPayout} {
 			v.lists = append(v.lists, list{merchants[i].ID, op})
@@ -82,7 +91,13 @@ func (s *Service) indexList(ctx context.Context, l list, limit int) (did int, al
 			return 0, false, store.Problem(err)
 		}
 	}
-	safe := payment.MinIDAt(v.began.Add(-safeAge))
+	safe := payment.MinIDAt(v.clock.Add(-safeAge))
+	if v.recent && v.after.IsZero() && payment.CompareIDs(after, safe) > 0 { // a faster clock has moved it
+		if err := s.Writer.Do(ctx, &moveBack{l, safe}); err != nil {
+			return 0, false, err
+		}
+		after = safe.Before()
+	}
 	last := safe
 	if v.recent {
 		last = greatest
@@ -93,6 +108,28 @@ func (s *Service) indexList(ctx context.Context, l list, limit int) (did int, al
 	next, did, err := s.index(ctx, l, span{after, last}, limit, safe)
 	v.after = next
 	return did, next == last, err
+}
+
+// moveBack is the operation that moves the position of a list back to before an id.
+type moveBack struct {
+	list
+
+	id payment.ID
+}
+
+// Merchant implements [write.Operation].
+func (v *moveBack) Merchant() payment.ID { return v.merchant }
+
+// Class implements [write.Operation].
+func (v *moveBack) Class() commit.Class { return commit.Background }
+
+// Needs implements [write.Operation].
+func (v *moveBack) Needs(*store.Needs) {}
+
+// Decide implements [write.Operation].
+func (v *moveBack) Decide(_ *store.Loaded, c *store.Changes) error {
+	c.IndexAgain(v.merchant, v.operation, v.id)
+	return nil
 }
 
 // greatest is not less than any id.

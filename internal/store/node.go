@@ -14,6 +14,9 @@ import (
 type Node struct {
 	ID        payment.ID
 	Heartbeat int64 // only increases
+	// Clock is its wall clock at the last heartbeat, which may be behind or ahead of others. Its later
+	// orders have ids of later times.
+	Clock time.Time
 }
 
 // Installation is the id of the database's owner, and its epoch.
@@ -49,6 +52,7 @@ type nodeRow struct {
 var nodeTable = newTable("nodes", []string{"id"},
 	idColumn("id", func(n *nodeRow) *payment.ID { return &n.ID }),
 	intColumn("heartbeat", func(n *nodeRow) *int64 { return &n.Heartbeat }).as(mutable),
+	timeColumn("clock", func(n *nodeRow) *time.Time { return &n.Clock }).as(mutable),
 	timeColumn("started_at", func(n *nodeRow) *time.Time { return &n.startedAt }).as(hidden),
 )
 
@@ -250,7 +254,7 @@ func (tx *Tx) SetInstallation(ctx context.Context, v Installation) error {
 
 // RegisterNode lets this process claim work.
 func (tx *Tx) RegisterNode(ctx context.Context, id payment.ID) error {
-	return tx.InsertNew(ctx, nodeTable.insert, nodeTable.row(&nodeRow{Node{id, 1}, tx.Now}))
+	return tx.InsertNew(ctx, nodeTable.insert, nodeTable.row(&nodeRow{Node{id, 1, tx.Now}, tx.Now}))
 }
 
 // clockTolerance is how far the clock of a row may be ahead of the transaction's.
