@@ -282,7 +282,7 @@ func TestDisputeList(t *testing.T) {
 	s := newShell(t)
 	s.run(0, "merchant", "create", "Loja")
 	s.exec(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 201)
-		INSERT INTO disputes SELECT id, CAST(printf('%016d', i) AS BLOB), id, 'sandbox', i, '', 'MED', '', 1990, 0, '', 0, 0,
+		INSERT INTO disputes SELECT id, CAST(printf('%016d', i) AS BLOB), id, 'sandbox', i, '', '', 'MED', '', 1990, 0, '', 0, 0,
 			CASE WHEN i = 1 THEN 'WON' ELSE 'OPEN' END, 1, 0, 0, 0, 0, 0, 0, 5, 5 FROM n, merchants WHERE number = 1`)
 	out, _ := s.run(0, "dispute", "list", "Loja")
 	if strings.Count(out, " MED OPEN R$ 19.90,") != 200 || !strings.HasSuffix(out, "\nThe newest 200; there are more: GET /disputes lists all, or --status fewer.\n") {

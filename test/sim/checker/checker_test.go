@@ -271,7 +271,7 @@ func TestEventBodies(t *testing.T) {
 				s.t.Errorf("more violations: %+v", found)
 			}
 			if i == 0 {
-				found = s.corrupt(append(event, addDelivery+"SELECT merchant_id, $1, number, subject_id, 'x', 'pending', 0, 0, 1, $2, $2, 1, 1, '' FROM events WHERE id = $1"), sealed)
+				found = s.corrupt(append(event, addDelivery+"SELECT merchant_id, $1, number, subject_id, 'x', 'pending', 0, 0, 1, $2, $2, 1, 1, '', 0 FROM events WHERE id = $1"), sealed)
 				s.want("a delivery to another URL", found, Events, "to x begins as pending")
 			}
 		}

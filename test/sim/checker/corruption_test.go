@@ -11,7 +11,7 @@ const (
 	restOfCharge = ", 1, 0, '', 0, 0, '', '', '', 1, 1 "
 	addEvent     = "INSERT INTO events (merchant_id, number, id, type, subject_id, version, body, created_at) "
 	addConsent   = "INSERT INTO consents (account, external_id, transfer_id, state, created_at) "
-	addDelivery  = "INSERT INTO deliveries (merchant_id, id, event_number, subject_id, url, state, attempts, schedule_step, next_at, claimed_by, case_id, created_at, updated_at, endpoint_id) "
+	addDelivery  = "INSERT INTO deliveries (merchant_id, id, event_number, subject_id, url, state, attempts, schedule_step, next_at, claimed_by, case_id, created_at, updated_at, endpoint_id, restarts) "
 	addCase      = "INSERT INTO cases (merchant_id, id, kind, subject_id, amount, params, resolution, created_at, closed_at, stops_payouts, stops_account) "
 	addReceipt   = "INSERT INTO receipts (merchant_id, id, payin_id, processor, external_id, order_id, end_to_end_id, amount, applied, paid_at, created_at) "
 	addPayin     = `INSERT INTO payins (merchant_id, id, external_id, reference_id, method, amount, status, version, processor, processor_id, webhook_url,
@@ -180,7 +180,7 @@ var corruptions = []struct {
 		"UPDATE payins SET status = 'EXPIRED', version = version + 1, next_at = 0, updated_at = expires_at WHERE reference_id = 'in-open'",
 		"UPDATE payins SET status = 'PAID', version = version + 1, late = 1, paid_at = expires_at - 1 WHERE reference_id = 'in-open'"}},
 	{"a dispute that begins won", States, "begins as WON", []string{
-		"INSERT INTO disputes (merchant_id, id, payin_id, processor, external_id, payment_id, kind, reason, amount, taken, taken_from, returned, lost, status, version, blocked, accepted, respond_by, submitted_at, closed_at, remind_at, created_at, updated_at) SELECT merchant_id, $1, id, 'bank', 'D', '', 'MED', '', 1, 0, '', 0, 0, 'WON', 1, 0, 0, 0, 0, 0, 0, 1, 1 FROM payins WHERE reference_id = 'in-paid'"}},
+		"INSERT INTO disputes (merchant_id, id, payin_id, processor, external_id, payment_id, return_id, kind, reason, amount, taken, taken_from, returned, lost, status, version, blocked, accepted, respond_by, submitted_at, closed_at, remind_at, created_at, updated_at) SELECT merchant_id, $1, id, 'bank', 'D', '', '', 'MED', '', 1, 0, '', 0, 0, 'WON', 1, 0, 0, 0, 0, 0, 0, 1, 1 FROM payins WHERE reference_id = 'in-paid'"}},
 	{"a dispute of another id", States, "was never opened", []string{"UPDATE disputes SET id = $1"}},
 	{"disputed without a dispute", States, "0 is in open disputes", []string{"UPDATE payins SET status = 'DISPUTED', version = version + 1 WHERE reference_id = 'in-paid'"}},
 	{"a dispute reversed while open", States, "changes from OPEN to REVERSED", []string{"UPDATE disputes SET status = 'REVERSED'"}},
@@ -208,7 +208,7 @@ var corruptions = []struct {
 	{"payout events enabled again", Events, "enabled again", []string{
 		"UPDATE payouts SET webhook_disabled = 1 WHERE reference_id = 'out-new'", "UPDATE payouts SET webhook_disabled = 0 WHERE reference_id = 'out-new'"}},
 	{"a second delivery later", Events, "is not in the event's commit", []string{
-		addDelivery + "SELECT merchant_id, $1, event_number, subject_id, url, 'pending', 0, 0, 1, claimed_by, case_id, 1, 1, endpoint_id FROM deliveries WHERE event_number = 1"}},
+		addDelivery + "SELECT merchant_id, $1, event_number, subject_id, url, 'pending', 0, 0, 1, claimed_by, case_id, 1, 1, endpoint_id, 0 FROM deliveries WHERE event_number = 1"}},
 	{"delivered and due", Events, "delivered, but due", []string{"UPDATE deliveries SET next_at = 1 WHERE event_number = 1"}},
 	{"a delivery of another id", Events, "was never created", []string{"UPDATE deliveries SET id = $1 WHERE event_number = 1"}},
 	{"an attempt without a delivery", Events, "which is not a delivery", []string{

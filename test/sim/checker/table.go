@@ -71,7 +71,7 @@ var tables = [...]watchedTable{
 	},
 	deliveryTable: {
 		name: "deliveries", merchant: "merchant_id", id: "id", columns: func(c *columns) { c.delivery(&deliveryRow{}) },
-		unread: []string{"created_at"}, invariant: Events, thing: "delivery",
+		unread: []string{"created_at"}, unchecked: []string{"restarts"}, invariant: Events, thing: "delivery",
 	},
 	attemptTable: {
 		name: "delivery_attempts", merchant: "merchant_id", id: "delivery_id", columns: func(c *columns) { c.attempt(&attemptRow{}) },

@@ -129,6 +129,7 @@ CREATE TABLE credentials (
 CREATE TABLE nodes (
     id         BYTEA  NOT NULL PRIMARY KEY,
     heartbeat  BIGINT NOT NULL,
+    clock      BIGINT NOT NULL,
     started_at BIGINT NOT NULL
 );
 
@@ -499,8 +500,9 @@ CREATE TABLE webhook_endpoints (
 
 -- attempts numbers the attempts, the current one included. schedule_step counts
 -- the completed ones since the event was last requested: the position in the retry
--- schedule. case_id is the case opened when the delivery was last given up. endpoint_id is
--- empty if it goes to the URL of the order.
+-- schedule. restarts counts how often the schedule was restarted after failed attempts, as the
+-- endpoint recovered. case_id is the case opened when the delivery was last given up. endpoint_id
+-- is empty if it goes to the URL of the order.
 CREATE TABLE deliveries (
     merchant_id   BYTEA  NOT NULL,
     id            BYTEA  NOT NULL,
@@ -511,6 +513,7 @@ CREATE TABLE deliveries (
     state         TEXT   NOT NULL,
     attempts      BIGINT NOT NULL,
     schedule_step BIGINT NOT NULL,
+    restarts      BIGINT NOT NULL,
     next_at       BIGINT NOT NULL,
     claimed_by    BYTEA  NOT NULL,
     case_id       BYTEA  NOT NULL,
@@ -583,6 +586,7 @@ CREATE TABLE receipt_claims (
     PRIMARY KEY (processor, external_id)
 ) {{narrow}};
 
+-- return_id is the processor's id of the return that the dispute led to.
 CREATE TABLE disputes (
     merchant_id BYTEA  NOT NULL,
     id          BYTEA  NOT NULL,
@@ -590,6 +594,7 @@ CREATE TABLE disputes (
     processor   TEXT   NOT NULL,
     external_id TEXT {{bytewise}} NOT NULL,
     payment_id  TEXT   NOT NULL,
+    return_id   TEXT {{bytewise}} NOT NULL,
     kind        TEXT   NOT NULL,
     reason      TEXT   NOT NULL,
     amount      BIGINT NOT NULL CHECK (amount > 0),
