@@ -190,7 +190,7 @@ func (o *modelOrder) receive(amount int64) {
 		taken := min(lacks, amount)
 		o.paid, rest = o.paid+taken, amount-taken
 		if o.paid == o.amount {
-			o.become("PAID", "paid")
+			o.become(o.disputed(), "paid")
 		} else {
 			o.become(o.status, "underpaid")
 		}
@@ -231,7 +231,7 @@ func (p *modelPayment) move(action string) bool {
 func (o *modelOrder) followDisputes() {
 	for _, p := range o.income {
 		for _, d := range p.disputes {
-			if left := o.undisputed(); d.ours == "" && left > 0 && slices.Contains([]string{"PAID", "DISPUTED", "CHARGEBACK"}, o.status) {
+			if left := o.undisputed(); d.ours == "" && left > 0 {
 				d.ours, d.held = "open", min(d.amount, left)
 				taken := min(o.owner.available, d.held)
 				o.owner.available, o.owner.owed, o.owner.disputed = o.owner.available-taken, o.owner.owed+d.held-taken, o.owner.disputed+d.held
@@ -274,18 +274,22 @@ func (o *modelOrder) undisputed() int64 {
 	return sum
 }
 
-// becomeDisputed gives an order the status that its disputes leave: while one is open it stays
-// DISPUTED, or CHARGEBACK.
-func (o *modelOrder) becomeDisputed(event string) {
-	status := "PAID"
+// disputed is the status that the disputes of an order leave: while one is open it stays
+// DISPUTED, or CHARGEBACK. An order that is not paid in full keeps its status.
+func (o *modelOrder) disputed() string {
 	switch {
+	case o.paid < o.amount:
+		return o.status
 	case o.held("open") > 0 && o.status == "CHARGEBACK", o.held("open") == 0 && o.held("lost") > 0:
-		status = "CHARGEBACK"
+		return "CHARGEBACK"
 	case o.held("open") > 0:
-		status = "DISPUTED"
+		return "DISPUTED"
+	default:
+		return "PAID"
 	}
-	o.become(status, event)
 }
+
+func (o *modelOrder) becomeDisputed(event string) { o.become(o.disputed(), event) }
 
 // send sends a pending payout to the bank.
 func (o *modelOrder) send() {

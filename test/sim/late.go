@@ -58,6 +58,10 @@ func (s *simulation) bookLateCase(v *unknownOutcome) bool {
 		r.How = store.ResolvedWriteOff
 	}
 	action := s.decide(v, r)
+	if action == "" { // an earlier proposal waits, which no gateway took the second decision about
+		r.How = review.Withdraw
+		return s.decide(v, r) == store.DecisionWithdrawn
+	}
 	if action == store.DecisionProposed {
 		s.elapse(s.between(0, confirmsWithin))
 		r.Actor = secondPerson
