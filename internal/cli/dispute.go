@@ -97,12 +97,16 @@ const disputesListed = 200
 
 // Run lists disputes.
 func (c *disputeList) Run(r *runner, root *commands) error {
+	status, err := checkStatus(c.Status, payment.DisputeStatuses)
+	if err != nil {
+		return err
+	}
 	return r.admin(&root.Dispute.settings, func(a *app.Admin) error {
 		m, err := merchantNamed(r, a, c.Merchant)
 		if err != nil {
 			return err
 		}
-		list, err := a.Store.Disputes(r.ctx, m.ID, store.DisputeFilter{Status: strings.ToUpper(string(c.Status)), Limit: disputesListed + 1})
+		list, err := a.Store.Disputes(r.ctx, m.ID, store.DisputeFilter{Status: status, Limit: disputesListed + 1})
 		if err != nil {
 			return err
 		}

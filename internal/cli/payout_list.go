@@ -37,12 +37,16 @@ const payoutsListed = 200
 
 // Run lists payouts.
 func (c *payoutList) Run(r *runner, root *commands) error {
+	status, err := checkStatus(c.Status, payment.PayoutStatuses)
+	if err != nil {
+		return err
+	}
 	return r.admin(&root.Payout.settings, func(a *app.Admin) error {
 		m, err := merchantNamed(r, a, c.Merchant)
 		if err != nil {
 			return err
 		}
-		list, err := a.Store.Payouts(r.ctx, m.ID, store.Filter{Status: strings.ToUpper(string(c.Status)), Limit: payoutsListed + 1})
+		list, err := a.Store.Payouts(r.ctx, m.ID, store.Filter{Status: status, Limit: payoutsListed + 1})
 		if err != nil {
 			return err
 		}

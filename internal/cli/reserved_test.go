@@ -25,3 +25,19 @@ func TestReservedNames(t *testing.T) {
 		t.Errorf("the merchant is\n%s", out)
 	}
 }
+
+// A status that does not exist is refused: else an operator who mistypes it would read that no payout
+// waits for approval.
+func TestUnknownStatuses(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.run(0, "merchant", "create", "Loja")
+	for noun, want := range map[string]string{
+		"payout":  "porteira: --status must be one of PENDING, PROCESSING, COMPLETED, FAILED, CANCELED, RETURNED, not \"pendng\"\n",
+		"dispute": "porteira: --status must be one of OPEN, SUBMITTED, WON, LOST, REVERSED, not \"pendng\"\n",
+	} {
+		if out, errs := s.run(2, noun, "list", "Loja", "--status", "pendng"); out != "" || errs != want {
+			t.Errorf("%s list says %q and %q, want %q", noun, out, errs, want)
+		}
+	}
+}

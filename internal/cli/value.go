@@ -2,6 +2,8 @@ package cli
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,6 +24,20 @@ type basisPoints int64
 // UnmarshalText implements [encoding.TextUnmarshaler].
 func (v *basisPoints) UnmarshalText(text []byte) error {
 	return wholeNumber((*int64)(v), text, "basis points: 0.99 % is 99")
+}
+
+// checkStatus returns a status in the form of the API, and refuses one that is not in the list: a list
+// of nothing would say that nothing has it. An absent one is "".
+func checkStatus[S ~string](given S, list []S) (string, error) {
+	status := S(strings.ToUpper(string(given)))
+	if status == "" || slices.Contains(list, status) {
+		return string(status), nil
+	}
+	texts := make([]string, len(list))
+	for i := range list {
+		texts[i] = string(list[i])
+	}
+	return "", configError{fmt.Errorf("--status must be one of %s, not %q", strings.Join(texts, ", "), given)}
 }
 
 func wholeNumber(v *int64, text []byte, of string) (err error) {
