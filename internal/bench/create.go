@@ -214,10 +214,9 @@ func (c *createWorkload) drain(context.Context) error {
 	return nil
 }
 
-// noSetup is a workload without preparation and cleanup.
+// noSetup is a workload without cleanup.
 type noSetup struct{}
 
-func (noSetup) prepare(context.Context) error { return nil }
-func (noSetup) drain(context.Context) error   { return nil }
-func (noSetup) missing() []string             { return nil }
-func (noSetup) close()                        {}
+func (noSetup) drain(context.Context) error { return nil }
+func (noSetup) missing() []string           { return nil }
+func (noSetup) close()                      {}
