@@ -5,7 +5,7 @@ export CGO_ENABLED ?= 1
 
 MODULES := . tools test/crashtest
 FUZZTIME ?= 1s
-SEEDS ?= 50
+SEEDS ?= 40
 FROM ?= 1
 KILLS ?= 300
 DEATHS ?= 60
@@ -71,7 +71,7 @@ fuzz: ## Run each fuzz target for FUZZTIME (1s)
 mutants: ## Seed faults one at a time and show which test notices each (ONLY: part of an id or a file)
 	cd tools && go run ./mutants $(if $(ONLY),-only $(ONLY))
 
-simulate: ## Simulate SEEDS (50) seeds from FROM (1) on SQLite and a tenth on PostgreSQL (ENGINE: one of them; FOR: a duration)
+simulate: ## Simulate SEEDS (40) seeds from FROM (1) on SQLite and a tenth on PostgreSQL (ENGINE: one of them; FOR: a duration)
 ifdef ENGINE
 	$(TEST) ./test/sim -run TestSeeds -v -timeout 0 -engine $(ENGINE) -seeds $(SEEDS) -from $(FROM) $(if $(FOR),-for $(FOR))
 else

@@ -1,4 +1,5 @@
-// Command runtests runs the Go tests of all modules at once, one line for each package,
+// Command runtests runs the Go tests of the product, and beside them those of the other
+// modules, one package at a time. It prints one line for each package,
 // and says in its last lines what was not tested and why.
 //
 // It takes the flags of `go test`, and is run in the folder tools:
@@ -14,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 )
@@ -24,14 +26,17 @@ var modules = []string{"..", ".", "../test/crashtest"}
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	s := newSummary(os.Stdout)
-	errs := make([]error, len(modules))
-	var running sync.WaitGroup
-	for i, folder := range modules { // the smaller ones wait for browsers and other programs most of the time
-		running.Go(func() { errs[i] = runModule(ctx, s, folder, os.Args[1:]) })
-	}
-	running.Wait()
+	var failed, failedBeside error
+	var beside sync.WaitGroup
+	beside.Go(func() { // they wait for browsers and other programs most of the time
+		for _, folder := range modules[1:] {
+			failedBeside = errors.Join(failedBeside, runModule(ctx, s, folder, append(slices.Clone(os.Args[1:]), "-p=1")))
+		}
+	})
+	failed = runModule(ctx, s, modules[0], os.Args[1:])
+	beside.Wait()
 	stop()
-	failed := errors.Join(errs...)
+	failed = errors.Join(failed, failedBeside)
 	if failed != nil {
 		fmt.Println("\n" + failed.Error())
 	}
