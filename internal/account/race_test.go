@@ -3,7 +3,6 @@ package account_test
 import (
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/porteira/porteira/internal/app/coretest"
@@ -16,22 +15,6 @@ import (
 // rounds of two changes at the same time: without a lock almost every one goes wrong.
 const rounds = 20
 
-// atOnce runs two changes at the same time.
-func atOnce(g *coretest.Gateway, change func(i int) error) (errs [2]error) {
-	g.T.Helper()
-	var wg sync.WaitGroup
-	begin := make(chan struct{})
-	for i := range errs {
-		wg.Go(func() {
-			<-begin
-			errs[i] = change(i)
-		})
-	}
-	close(begin)
-	g.Until(wg.Wait)
-	return errs
-}
-
 // Of two accounts with the same contract that are added at the same time one is refused: else each
 // payment would be booked twice.
 func TestOneContractAddedTwiceAtOnce(t *testing.T) {
@@ -43,7 +26,7 @@ func TestOneContractAddedTwiceAtOnce(t *testing.T) {
 		s, _ := g.Accounts(coretest.Driver{Name: "test", Banks: banks})
 		for round := range rounds {
 			refused := 0
-			for _, err := range atOnce(g, func(i int) error {
+			for _, err := range g.AtOnce(func(i int) error {
 				_, err := s.Add(t.Context(), store.Account{
 					ID: fmt.Sprintf("a%d-%d", round, i), Driver: "test", Settings: map[string]string{"bank": fmt.Sprint(round)},
 				})
@@ -67,7 +50,7 @@ func TestRoutesSetAtOnce(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		s, _, _ := setUp(t, g)
 		for round := range rounds {
-			for _, err := range atOnce(g, func(i int) error {
+			for _, err := range g.AtOnce(func(i int) error {
 				list := []payment.Route{{Account: coretest.BankName}, {Account: "second"}}
 				return s.SetRoutes(t.Context(), &g.Merchant, payment.OperationPayin, payment.PIX, list[i:i+1])
 			}) {

@@ -137,7 +137,7 @@ func (v *decidedPayout) write(w io.Writer, action store.ApprovalAction, person s
 	if !v.Recorded {
 		done = "Nothing changed, already " + string(action) + " by " + strings.Join(v.by(action), " and ")
 		if len(v.by(action)) == 0 {
-			done = "Nothing changed, already " + string(action) + " before a restore, which lost by whom"
+			done = "Nothing changed, already " + string(action) + " before a restore; who decided is lost"
 		}
 	}
 	_, _ = fmt.Fprintf(w, "%s: payout %s of merchant %q, %s, is %s, approval %s", done, v.ID, v.Merchant, v.Amount.English(), v.Status, v.Approval)

@@ -44,7 +44,7 @@ func Apply(l *store.Loaded, c *store.Changes, p *payment.Payin, links transition
 		d.ReturnID = reported.ReturnID
 		c.SetDispute(d)
 	}
-	if err := v.loseOther(&d, &reported); err != nil {
+	if err := v.correctLoss(&d, &reported); err != nil {
 		return err
 	}
 	if err := v.take(&d); err != nil {
@@ -195,8 +195,8 @@ func (v following) take(d *payment.Dispute) error {
 	return err
 }
 
-// bringBack makes written-off surplus unapplied again that a dispute has taken more of, with a case:
-// the platform must not keep what the merchant's money pays for.
+// bringBack makes written-off surplus unapplied again, with a case, if a dispute has taken more of its
+// payment: the platform must not keep money that the merchant pays back.
 func (v following) bringBack(d *payment.Dispute, more money.Cents) error {
 	surplus := more
 	for _, r := range v.l.ReceiptsOf(v.p.Merchant, v.p.ID) {
@@ -368,17 +368,17 @@ func (v following) returnRest(d *payment.Dispute) error {
 	return err
 }
 
-// LostOther reports whether a report of a lost dispute says that the payer's bank took another amount
-// than was charged back: of one that the merchant gave up, all was.
-func LostOther(d *payment.Dispute, r *processor.Dispute) bool {
+// lossDiffers reports whether the payer's bank took another amount of a lost dispute than was charged
+// back: of one that the merchant gave up, all was charged back.
+func lossDiffers(d *payment.Dispute, r *processor.Dispute) bool {
 	return d.Status == payment.DisputeLost && r.State == processor.DisputeLost && r.Lost > 0 && r.Lost != d.Lost
 }
 
-// loseOther returns what was charged back of a lost dispute and was not lost, or charges back what
+// correctLoss returns what was charged back of a lost dispute and was not lost, or charges back what
 // was lost and was not charged back.
-func (v following) loseOther(d *payment.Dispute, r *processor.Dispute) error {
+func (v following) correctLoss(d *payment.Dispute, r *processor.Dispute) error {
 	cell, legal := payment.DisputeTable.Next(d.Status, payment.OnReversePart)
-	if !legal || !LostOther(d, r) {
+	if !legal || !lossDiffers(d, r) {
 		return nil
 	}
 	var entry ledger.Entry
@@ -435,8 +435,8 @@ var triggersOf = map[payment.Trigger]triggers{
 }
 
 // trigger picks the trigger of the order of a dispute that ends. The order keeps its status
-// while another dispute is open, and if it is not paid in full. After the last one it is charged back if one was lost, else it
-// returns to its status before the disputes.
+// while another dispute is open, and if it is not paid in full. After the last one it is charged
+// back if one was lost, else it returns to its status before the disputes.
 func (v following) trigger(d *payment.Dispute, ends payment.Trigger) payment.Trigger {
 	on, n, p := triggersOf[ends], v.count(d), v.p
 	lost := ends == payment.OnLose || ends == payment.OnAccept

@@ -9,9 +9,9 @@ import (
 	"github.com/porteira/porteira/internal/processor"
 )
 
-// Find is the dispute that a report is about, of all disputes of its pay-in; known is false if there is none
-// yet. The report becomes one about that dispute: a processor may show only the present dispute of a
-// payment, or only the return that a dispute led to.
+// Find is the dispute that a report is about, among all disputes of its pay-in; known is false if it is
+// a new one. A processor may show only the present dispute of a payment, or only the return that a
+// dispute led to, so Find changes the report to one about that dispute.
 func Find(list []payment.Dispute, processorName string, r *processor.Dispute) (d payment.Dispute, known bool) {
 	of := func(match func(d *payment.Dispute) bool) (payment.Dispute, bool) {
 		i := slices.IndexFunc(list, func(d payment.Dispute) bool { return d.Processor == processorName && match(&d) })
@@ -39,7 +39,8 @@ func Find(list []payment.Dispute, processorName string, r *processor.Dispute) (d
 		r.ID = booked.ExternalID
 		return booked, true
 	case isBooked:
-		return booked, becomeOf(&booked, r)
+		rewrite(r, &booked)
+		return booked, true
 	case !shown && r.State != processor.DisputeWon:
 		return hidden(of, r)
 	default:
@@ -74,19 +75,19 @@ func hidden(of func(func(d *payment.Dispute) bool) (payment.Dispute, bool), r *p
 			return d.PaymentID == r.PaymentID && d.ReturnID == "" && !inFavor(d) && d.Live() == live
 		})
 		if ok {
-			return d, becomeOf(&d, r)
+			rewrite(r, &d)
+			return d, true
 		}
 	}
 	return payment.Dispute{}, false
 }
 
-// becomeOf makes a report of a return one of the dispute that led to it.
-func becomeOf(d *payment.Dispute, r *processor.Dispute) bool {
+// rewrite makes a report of a return one of the dispute that led to it.
+func rewrite(r *processor.Dispute, d *payment.Dispute) {
 	r.ID, r.Reason, r.RespondBy, r.Blocked = d.ExternalID, d.Reason, d.RespondBy, d.Blocked
 	if r.State == processor.DisputeLost {
 		r.Lost = r.Amount
 	}
-	return true
 }
 
 // current is the last dispute under the id of a report; known is false, and the id of the report
@@ -118,7 +119,7 @@ func Shows(d *payment.Dispute, r *processor.Dispute) bool {
 	switch {
 	case d.Live() && d.Blocked && !r.Blocked: // a block may have become a dispute
 		return false
-	case r.ReturnID != "" && d.ReturnID != r.ReturnID, LostOther(d, r):
+	case r.ReturnID != "" && d.ReturnID != r.ReturnID, lossDiffers(d, r):
 		return false
 	}
 	switch r.State {

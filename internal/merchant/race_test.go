@@ -2,7 +2,6 @@ package merchant_test
 
 import (
 	"fmt"
-	"sync"
 	"testing"
 
 	"github.com/porteira/porteira/internal/app/coretest"
@@ -15,22 +14,6 @@ import (
 // rounds of two changes at the same time: without a lock almost every one goes wrong.
 const rounds = 20
 
-// atOnce runs two changes at the same time.
-func atOnce(g *coretest.Gateway, change func(i int) error) (errs [2]error) {
-	g.T.Helper()
-	var wg sync.WaitGroup
-	begin := make(chan struct{})
-	for i := range errs {
-		wg.Go(func() {
-			<-begin
-			errs[i] = change(i)
-		})
-	}
-	close(begin)
-	g.Until(wg.Wait)
-	return errs
-}
-
 // Of two prices that overlap and are set at the same time one is refused: else some instalments
 // would have a fee that nobody sees.
 func TestOverlappingPricesAtOnce(t *testing.T) {
@@ -38,7 +21,7 @@ func TestOverlappingPricesAtOnce(t *testing.T) {
 		for round := range rounds {
 			m, err := g.Merchants.Create(t.Context(), store.Merchant{Name: fmt.Sprint("m", round), City: "SAO PAULO"}, "")
 			g.Must(err)
-			errs := atOnce(g, func(i int) error {
+			errs := g.AtOnce(func(i int) error {
 				return g.Merchants.SetPrice(t.Context(), m.ID, payment.Price{
 					Method: payment.CreditCard, Range: payment.Range{From: 2 + 2*i, To: 6 + 2*i, Terms: payment.Terms{BasisPoints: 100}},
 				}, false)
@@ -65,7 +48,7 @@ func TestSettlementIsKept(t *testing.T) {
 		for round := range rounds {
 			m, err := g.Merchants.Create(t.Context(), store.Merchant{Name: fmt.Sprint("m", round), City: "SAO PAULO"}, "")
 			g.Must(err)
-			for _, err := range atOnce(g, func(i int) error {
+			for _, err := range g.AtOnce(func(i int) error {
 				terms := payment.Terms{BasisPoints: 99, Days: 2}
 				if i == 1 {
 					terms = payment.Terms{BasisPoints: 101}
@@ -88,7 +71,7 @@ func TestPartsOfABrandAtOnce(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		for round := range rounds {
 			title, color := fmt.Sprint("Loja ", round), fmt.Sprintf("#0000%02d", round)
-			for _, err := range atOnce(g, func(i int) error {
+			for _, err := range g.AtOnce(func(i int) error {
 				u := merchant.BrandUpdate{Title: &title}
 				if i == 1 {
 					u = merchant.BrandUpdate{Color: &color}

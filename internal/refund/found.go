@@ -18,9 +18,9 @@ import (
 )
 
 // Find stores a refund that a processor lists and nobody requested here: it was made at the
-// processor's own panel, or in a past that a restored backup lacks. Its money is set aside, also before it is paid,
-// and its part waits for the processor's report, which the caller records next. ok is false
-// if there is nothing to record. Errors: store.ErrNotFound if its payment is not booked.
+// processor's own panel, or in a past that a restored backup lacks. Its money is set aside, also
+// before it is paid, and its part waits for the processor's report, which the caller records next.
+// ok is false if there is nothing to record. Errors: store.ErrNotFound if its payment is not booked.
 func (s *Service) Find(ctx context.Context, account string, listed *processor.ListedRefund) (part payment.RefundPart, ok bool, err error) {
 	merchant, receipt, err := s.Store.ReceiptClaim(ctx, account, listed.PaymentID)
 	if err != nil {

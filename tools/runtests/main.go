@@ -1,6 +1,6 @@
 // Command runtests runs the Go tests of the product, and beside them those of the other
-// modules, one package at a time. It prints one line for each package,
-// and says in its last lines what was not tested and why.
+// modules, one package at a time. It prints one line for each package, and says in its last
+// lines what was not tested and why.
 //
 // It takes the flags of `go test`, and is run in the folder tools:
 //

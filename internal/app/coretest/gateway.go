@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -283,6 +284,22 @@ func (g *Gateway) UntilWithin(limit time.Duration, work func()) {
 			}
 		}
 	}
+}
+
+// AtOnce runs two changes at the same time.
+func (g *Gateway) AtOnce(change func(i int) error) (errs [2]error) {
+	g.T.Helper()
+	var running sync.WaitGroup
+	begin := make(chan struct{})
+	for i := range errs {
+		running.Go(func() {
+			<-begin
+			errs[i] = change(i)
+		})
+	}
+	close(begin)
+	g.Until(running.Wait)
+	return errs
 }
 
 // WaitIdle waits until no call is in flight.

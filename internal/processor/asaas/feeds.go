@@ -55,8 +55,8 @@ const (
 	partTime  = 2 * refundQuiet // a refund that was being sent at the restore is listed then
 )
 
-// isLong reports whether a list has all charges of weeks, of which a large account has more than requests
-// for their pages: without half of its budget no charge could be made, and nothing paid out.
+// isLong reports whether a list has all charges of weeks. Its pages may take more requests than a large
+// account has, so it leaves half of them: else no charge could be made, and nothing paid out.
 func isLong(feed processor.Feed, list int) bool {
 	return feed == processor.FeedRefunds && list < partLists || feed == processor.FeedPayments && listings[feed][list].status == statusDeposit
 }
@@ -136,7 +136,7 @@ func (p *Processor) Read(ctx context.Context, feed processor.Feed, text string) 
 	if err != nil {
 		return processor.Page{}, err
 	}
-	if isLong(feed, c.list) && p.BudgetLow() { // and on from here once there are more requests
+	if isLong(feed, c.list) && p.BudgetLow() { // it goes on from here once there are more requests
 		return processor.Page{Next: text, More: true}, nil
 	}
 	if c.began.IsZero() {
