@@ -44,7 +44,11 @@ func (p *Pages) showOutcome(req *request, data *view, status payment.PayinStatus
 			data.Lead = l.text("failed.lead.part", failureText(l, o.Failure))
 		}
 	default:
-		set("bad", "expired", data.Expires)
+		at := o.ExpiresAt // it may not be marked as expired yet
+		if o.Status == payment.PayinExpired {
+			at = o.ExpiredAt()
+		}
+		set("bad", "expired", l.formatTime(at))
 	}
 	if o.PaidAmount > 0 && o.PaidAmount < o.Amount { // the rest is not requested
 		data.Note = l.text("underpaid.ended", o.PaidAmount.BRL(), o.Amount.BRL(), name)

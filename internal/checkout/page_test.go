@@ -207,18 +207,6 @@ func TestPixPage(t *testing.T) {
 	}
 }
 
-// An order that has expired, but is not marked as expired yet, is shown as
-// expired.
-func TestExpiredButNotYetMarked(t *testing.T) {
-	t.Parallel()
-	h := newHarness(t)
-	path := h.order(payment.PIX)
-	h.clock.Advance(time.Hour)
-	if a := h.get(path); text(a.byID("heading")) != "O prazo terminou" || a.byID("code") != nil || attr(a.byID("page"), "data-stream") == "" {
-		t.Errorf("heading %q", text(a.byID("heading")))
-	}
-}
-
 // A dispute of a part shows the part, above and in the receipt.
 func TestPartlyDisputed(t *testing.T) {
 	t.Parallel()

@@ -147,11 +147,15 @@ type Payin struct {
 // payment in time may be reported after its order has expired, so the time of the payment decides;
 // without one it is late. A canceled order is paid late in any case: the merchant had ended it.
 func (p *Payin) LateAt(paid time.Time) bool {
-	ended := p.ExpiresAt
-	if p.UpdatedAt.Before(ended) {
-		ended = p.UpdatedAt // its processor ended it earlier
+	return p.Status == PayinCanceled || p.Status == PayinExpired && (paid.IsZero() || !paid.Before(p.ExpiredAt()))
+}
+
+// ExpiredAt is when an EXPIRED pay-in expired: its processor may have ended it early.
+func (p *Payin) ExpiredAt() time.Time {
+	if p.UpdatedAt.Before(p.ExpiresAt) {
+		return p.UpdatedAt
 	}
-	return p.Status == PayinCanceled || p.Status == PayinExpired && (paid.IsZero() || !paid.Before(ended))
+	return p.ExpiresAt
 }
 
 // Ready reports whether the payer can be shown how to pay. A PIX or BOLETO that

@@ -1,0 +1,32 @@
+package checkout_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/payment"
+)
+
+// An order that has expired, but is not marked as expired yet, is shown as
+// expired.
+func TestExpiredButNotYetMarked(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	path := h.order(payment.PIX)
+	h.clock.Advance(time.Hour)
+	if a := h.get(path); text(a.byID("heading")) != "O prazo terminou" || a.byID("code") != nil || attr(a.byID("page"), "data-stream") == "" {
+		t.Errorf("heading %q", text(a.byID("heading")))
+	}
+}
+
+// An order that its processor ended early is shown with that time.
+func TestExpiredEarly(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	ended := h.clock.Now()
+	a := h.get(h.order(payment.PIX, status(payment.PayinExpired), func(p *payment.Payin) { p.UpdatedAt, p.ExpiresAt = ended, ended.Add(24*time.Hour) }))
+	if want := payment.InSaoPaulo(ended).Format("02/01/2006"); !strings.Contains(text(a.byID("page")), "expirou em "+want) {
+		t.Errorf("want the day %s in %q", want, text(a.byID("page")))
+	}
+}
