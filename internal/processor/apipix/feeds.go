@@ -167,7 +167,7 @@ func (e *Efi) changeFacts(ctx context.Context, c *cursor, read *readPage) (facts
 				contested[v.EndToEndID] = true
 				return true
 			})
-			if errors.Is(err, errForm) {
+			if errors.Is(err, errForm) || errors.Is(err, errCut) { // a query has to confirm each change
 				err = nil
 			}
 		}
@@ -264,10 +264,14 @@ func (p *Processor) sweepPage(ctx context.Context, c *cursor) (readPage, error) 
 	switch c.list {
 	case listInfractions:
 		read, err := p.readInfractions(ctx, c.from, c.to, c.page, infractionPageSize)
-		if errors.Is(err, errForm) { // the other lists go on
+		switch {
+		case errors.Is(err, errNotAllowed): // nothing else must wait for them
+			return readPage{}, nil
+		case errors.Is(err, errForm): // the other lists go on
 			return readPage{entries: []jsontext.Value{[]byte(`"infracoes"`)}}, nil
+		default:
+			return read, err
 		}
-		return read, err
 	case listReceived:
 		return p.readList(ctx, c.list, c.from, c.to, c.page, withReturns)
 	default:

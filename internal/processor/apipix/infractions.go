@@ -131,8 +131,14 @@ const infractionPageSize = 20
 // infractionPages bounds the pages of one search.
 const infractionPages = 50
 
+// errCut says that a list of infractions was read, but not to its end: what it lacks proves nothing.
+var errCut = errors.New("apipix: the list of infractions could not be read to its end")
+
+// errNotAllowed says that the application may not read infractions, or not those of that time.
+var errNotAllowed = errors.New("apipix: the bank refuses to list infractions")
+
 // infractionsOf are the infractions of a payment: at Efí, if the application may read them, and in
-// a known form. What is known of the payment does not depend on them.
+// a known form. What is known of the payment does not depend on them; errCut if there may be more.
 func (p *Processor) infractionsOf(ctx context.Context, v *pix, paid *processor.Payment) (list []infraction, err error) {
 	now := p.clock.Now()
 	if young := now.Sub(paid.PaidAt) < infractionsFrom; !p.efi || young && !slices.ContainsFunc(v.Returns, pixReturn.isDispute) {
@@ -151,9 +157,10 @@ func (p *Processor) infractionsOf(ctx context.Context, v *pix, paid *processor.P
 }
 
 // eachInfraction reads the infractions of a time, until found returns false. One that cannot be
-// read is left out: the list of changes has a case for it.
+// read is left out: the list of changes has a case for it. There are none if no page can be read;
+// if some can, and others not, it returns errCut.
 func (p *Processor) eachInfraction(ctx context.Context, from, to time.Time, found func(v *infraction) bool) error {
-	pages := 0
+	pages, refused := 0, 0
 	for ; from.Before(to); from = from.Add(window) {
 		end := from.Add(window)
 		if end.After(to) {
@@ -161,10 +168,15 @@ func (p *Processor) eachInfraction(ctx context.Context, from, to time.Time, foun
 		}
 		for number, more := int64(0), true; more; number++ {
 			if pages++; pages > infractionPages {
-				return errForm
+				return errCut
 			}
 			read, err := p.readInfractions(ctx, from, end, number, pageSize)
-			if err != nil {
+			switch {
+			case errors.Is(err, errNotAllowed):
+				refused++
+			case errors.Is(err, errForm) && pages > 1:
+				return errCut
+			case err != nil:
 				return err
 			}
 			for _, raw := range read.entries {
@@ -175,6 +187,9 @@ func (p *Processor) eachInfraction(ctx context.Context, from, to time.Time, foun
 			}
 			more = read.more
 		}
+	}
+	if refused > 0 && refused < pages {
+		return errCut
 	}
 	return nil
 }
@@ -193,13 +208,12 @@ func infractionsPath(from, to time.Time, number int64, size int) string {
 		"&paginacao.paginaAtual=" + strconv.FormatInt(number, 10) + "&paginacao.itensPorPagina=" + strconv.Itoa(size)
 }
 
-// readInfractions reads a page of the list of infractions; errForm if it has another form. An
-// application that may not read them has none: nothing else must wait for them. A list that does
-// not say its pages is complete.
+// readInfractions reads a page of the list of infractions; errForm if it has another form. A list that
+// does not say its pages is complete.
 func (p *Processor) readInfractions(ctx context.Context, from, to time.Time, number int64, size int) (page readPage, err error) {
 	result := p.get(ctx, infractionsPath(from, to, number, size))
 	if result.err == nil && result.status >= 400 && result.status <= 499 && result.status != http.StatusTooManyRequests {
-		return page, nil
+		return page, errNotAllowed
 	}
 	var body infractionList
 	if jsontext.Value(result.body).Kind() == '[' {
@@ -257,10 +271,11 @@ func (e *Efi) infractionFacts(ctx context.Context, entries []jsontext.Value) (fa
 		received, ok := paid.payment()
 		if ok && slices.ContainsFunc(paid.Returns, pixReturn.isDispute) {
 			all, err := e.infractionsOf(ctx, &paid, &received)
-			if err != nil {
+			switch {
+			case errors.Is(err, errCut): // the query that has to confirm the change finds that out too
+			case err != nil:
 				return nil, err
-			}
-			if len(all) > 0 {
+			case len(all) > 0:
 				list = all
 			}
 		}

@@ -3,6 +3,7 @@ package apipix
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -186,7 +187,6 @@ func TestInfractionsAreNotNeeded(t *testing.T) {
 		"no such route":        {standard(404, "NaoEncontrado", ""), 0, 0, 0, false},
 		"another form":         {&foreign{status: 200, contentType: jsonType, body: `{"infracoes":7}`}, 0, 0, 1, false},
 		"another page":         {infractionsAnswer(1, 2, open), 0, 0, 1, false},
-		"no end":               {infractionsAnswer(0, 1_000, open), 0, 1, 0, false},
 		"unavailable":          {standard(503, "ServicoIndisponivel", ""), 0, 0, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -212,6 +212,74 @@ func TestInfractionsAreNotNeeded(t *testing.T) {
 			}
 			if len(page.Facts) != c.changes+c.unreadable || unreadable != c.unreadable {
 				t.Errorf("changes: %+v", page)
+			}
+		})
+	}
+}
+
+// cut is a bank whose list of infractions has a first page, and another answer than its further ones;
+// nil: they have no end.
+type cut struct {
+	byPath
+
+	later *foreign
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (c *cut) RoundTrip(r *http.Request) (*http.Response, error) {
+	number, err := strconv.Atoi(r.URL.Query().Get("paginacao.paginaAtual"))
+	switch {
+	case err != nil || number == 0 || !strings.HasSuffix(r.URL.Path, "/gn/infracoes"):
+		return c.byPath.RoundTrip(r)
+	case c.later != nil:
+		return c.later.RoundTrip(r)
+	default:
+		return infractionsAnswer(number, 1_000, infractionOf(fmt.Sprintf("E%031d", number))).RoundTrip(r)
+	}
+}
+
+// infractionOf is an open infraction of another payment.
+func infractionOf(e2e string) string {
+	return strings.Replace(infractionJSON("1", "ABERTA", `"1.00"`, ""), hostileE2E, e2e, 1)
+}
+
+// A list of infractions that was not read to its end does not prove that a payment has none: else its
+// dispute is given up as one that the bank does not confirm. The lists of changes are read on.
+func TestInfractionsThatAreCutAreUnknown(t *testing.T) {
+	t.Parallel()
+	returned := strings.Replace(goodPayment, "{", `{"devolucoes":[{"id":"med1","rtrId":"D1","valor":"30.00","natureza":"MED_FRAUDE","status":"DEVOLVIDO"}],`, 1)
+	for name, later := range map[string]*foreign{
+		"no end":          nil,
+		"another form":    {status: 200, contentType: jsonType, body: `{"infracoes":7}`},
+		"another page":    infractionsAnswer(7, 8),
+		"refused":         standard(403, "AcessoNegado", ""),
+		"without entries": infractionsAnswer(1, 3),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, paid := range []string{goodPayment, returned} {
+				members := goodCharge()
+				members["status"], members["pix"] = `"CONCLUIDA"`, "["+paid+"]"
+				bank := &cut{byPath{
+					"/cob/" + hostileID:  {status: 200, contentType: jsonType, body: object(members)},
+					"/pix/" + hostileE2E: {status: 200, contentType: jsonType, body: paid},
+					"/v2/pix":            {status: 200, contentType: jsonType, body: `{"parametros":{"paginacao":{"paginaAtual":0,"quantidadeDePaginas":1}},"pix":[` + returned + `]}`},
+					"/gn/infracoes":      infractionsAnswer(0, 1_000, infractionOf("E"+strings.Repeat("9", 31))),
+				}, later}
+				d := newHostile(t, bank)
+				d.clock.Advance(infractionsFrom + time.Hour)
+				if report := d.QueryCharge(t.Context(), hostileID); report.Lookup != processor.LookupUnknown || report.Cause == nil {
+					t.Errorf("charge: %+v", report)
+				}
+				for _, list := range []listName{listReceived, listInfractions} {
+					if list == listInfractions {
+						bank.byPath["/gn/infracoes"] = infractionsAnswer(0, 1_000, infractionJSON("17", "ABERTA", `"123.45"`, ""))
+					}
+					page, err := d.Read(t.Context(), processor.FeedChanges, (&cursor{list: list, from: start.Add(-time.Hour)}).String())
+					if err != nil || len(page.Facts) != 1 || page.Facts[0].Change == nil {
+						t.Errorf("changes in %s: %+v, %v", list, page, err)
+					}
+				}
 			}
 		})
 	}
