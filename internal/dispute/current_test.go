@@ -45,7 +45,7 @@ func TestDisputesThatShareAnID(t *testing.T) {
 		+events dispute.closed`},
 		{"the second is won", "paid, its won, its open", "its won", `
 		payins disputed_amount:10000→0 status:DISPUTED→PAID version:6→7
-		disputes closed_at:-→now status:OPEN→WON version:1→2
+		disputes closed_at:-→now remind_at:in 2880h0m0s→- status:OPEN→WON version:1→2
 		+postings dispute_won disputed -10000
 		+postings dispute_won available 10000
 		+events payin.dispute_won

@@ -16,24 +16,38 @@ import (
 // remindBefore is how long before its deadline a dispute without a defense gets a case.
 var remindBefore = []time.Duration{7 * 24 * time.Hour, 3 * 24 * time.Hour, 24 * time.Hour}
 
-// NextReminder is when a dispute gets its next case about its deadline: at once if a step has
-// passed without one; zero if it needs none.
+// undecidedAfter is after how long a dispute that is not decided gets a case: longer than card schemes
+// and the MED take.
+const undecidedAfter = 120 * 24 * time.Hour
+
+// NextReminder is when a dispute gets its next case: about its deadline until that has passed, then
+// because it is not decided; at once if that time has passed; zero if it needs none.
 func NextReminder(d *payment.Dispute, now time.Time) time.Time {
-	if d.Status != payment.DisputeOpen || d.Blocked || d.RespondBy.IsZero() || !now.Before(d.RespondBy) {
+	at := d.CreatedAt.Add(undecidedAfter)
+	switch {
+	case !d.Live():
 		return time.Time{}
+	case defendable(d, now):
+		at = d.RespondBy.Add(-remindBefore[0])
 	}
-	if now.After(d.RespondBy.Add(-remindBefore[0])) {
+	if now.After(at) {
 		return now
 	}
-	return d.RespondBy.Add(-remindBefore[0])
+	return at
+}
+
+// defendable reports whether a dispute has a deadline for a defense that has not passed.
+func defendable(d *payment.Dispute, now time.Time) bool {
+	return d.Status == payment.DisputeOpen && !d.Blocked && now.Before(d.RespondBy)
 }
 
 // remindBatch is how many disputes one run reads.
 const remindBatch = 100
 
 // Remind is the step of the worker that opens cases about disputes that are not defended, 7, 3
-// and 1 days before their deadlines. A dispute has one such case: the next one replaces it, and
-// it is closed at the deadline, after which there can be no defense.
+// and 1 days before their deadlines, or not decided for months. A dispute has one case about its
+// deadline: the next one replaces it, and it is closed at the deadline, after which there can be
+// no defense.
 func (s *Service) Remind(ctx context.Context) (int, error) {
 	due, err := s.Store.DisputesToRemind(ctx, s.Env.Clock.Now(), remindBatch)
 	if err != nil || len(due) == 0 {
@@ -46,7 +60,7 @@ func (s *Service) Remind(ctx context.Context) (int, error) {
 	return len(due), errors.Join(s.Writer.All(ctx, ops)...)
 }
 
-// remind opens the case about a dispute's deadline.
+// remind opens a case about a dispute.
 type remind struct{ dispute payment.Dispute }
 
 // Merchant implements [write.Operation].
@@ -66,29 +80,44 @@ func (v *remind) Decide(l *store.Loaded, c *store.Changes) error {
 		return nil
 	}
 	d := list[i]
-	d.RemindAt = time.Time{}
-	switch {
-	case d.Status == payment.DisputeOpen && !l.Now().Before(d.RespondBy):
+	switch now := l.Now(); {
+	case !d.Live():
+		d.RemindAt = time.Time{}
+	case defendable(&d, now):
+		remindOfDeadline(&d, now, c)
+	case now.Before(d.CreatedAt.Add(undecidedAfter)):
 		c.CloseCases(d.Merchant, d.ID, store.CaseDisputeDeadline, store.ResolvedByProof)
-	case d.Status == payment.DisputeOpen:
-		d.RemindAt = d.RespondBy
-		step := 0
-		for step+1 < len(remindBefore) && !l.Now().Before(d.RespondBy.Add(-remindBefore[step+1])) {
-			step++
-		}
-		if step+1 < len(remindBefore) {
-			d.RemindAt = d.RespondBy.Add(-remindBefore[step+1])
-		}
-		days := strconv.Itoa(int(remindBefore[step] / (24 * time.Hour)))
-		c.CloseCases(d.Merchant, d.ID, store.CaseDisputeDeadline, store.ResolvedByNewCase)
+		d.RemindAt = d.CreatedAt.Add(undecidedAfter)
+	default:
+		c.CloseCases(d.Merchant, d.ID, store.CaseDisputeDeadline, store.ResolvedByProof)
+		d.RemindAt = time.Time{}
 		c.OpenCase(store.Case{
-			ID:       store.CaseID("deadline %s %d %s", d.ID, d.RespondBy.UnixMicro(), days),
-			Merchant: d.Merchant, Kind: store.CaseDisputeDeadline, Subject: d.ID, Amount: d.Amount,
-			Params: store.Params{
-				"processor": d.Processor, "externalId": d.ExternalID, "days": days, "respondBy": d.RespondBy.Format(time.RFC3339),
-			},
+			ID:       store.CaseID("undecided %s", d.ID),
+			Merchant: d.Merchant, Kind: store.CaseDisputeOpen, Subject: d.ID, Amount: d.Amount,
+			Params: store.Params{"processor": d.Processor, "externalId": d.ExternalID},
 		})
 	}
 	c.SetDispute(d)
 	return nil
+}
+
+// remindOfDeadline opens the case about a dispute's deadline.
+func remindOfDeadline(d *payment.Dispute, now time.Time, c *store.Changes) {
+	d.RemindAt = d.RespondBy
+	step := 0
+	for step+1 < len(remindBefore) && !now.Before(d.RespondBy.Add(-remindBefore[step+1])) {
+		step++
+	}
+	if step+1 < len(remindBefore) {
+		d.RemindAt = d.RespondBy.Add(-remindBefore[step+1])
+	}
+	days := strconv.Itoa(int(remindBefore[step] / (24 * time.Hour)))
+	c.CloseCases(d.Merchant, d.ID, store.CaseDisputeDeadline, store.ResolvedByNewCase)
+	c.OpenCase(store.Case{
+		ID:       store.CaseID("deadline %s %d %s", d.ID, d.RespondBy.UnixMicro(), days),
+		Merchant: d.Merchant, Kind: store.CaseDisputeDeadline, Subject: d.ID, Amount: d.Amount,
+		Params: store.Params{
+			"processor": d.Processor, "externalId": d.ExternalID, "days": days, "respondBy": d.RespondBy.Format(time.RFC3339),
+		},
+	})
 }

@@ -36,9 +36,10 @@ func Apply(l *store.Loaded, c *store.Changes, p *payment.Payin, links transition
 			Merchant: p.Merchant, ID: id, Payin: p.ID, Processor: processorName, ExternalID: reported.ID, PaymentID: reported.PaymentID, ReturnID: reported.ReturnID,
 			Kind: cmp.Or(reported.Kind, payment.DisputeKindOf(p.Method)), Amount: reported.Amount, Status: payment.DisputeOpen, Version: 1,
 		}
-		update(&d, &reported, l.Now())
-		c.AddDispute(d)
 		d.CreatedAt, d.UpdatedAt = l.Now(), l.Now()
+		update(&d, &reported, l.Now())
+		d.RemindAt = NextReminder(&d, l.Now())
+		c.AddDispute(d)
 	}
 	if reported.ReturnID != "" && d.ReturnID != reported.ReturnID {
 		d.ReturnID = reported.ReturnID
@@ -316,6 +317,7 @@ func (v following) move(d *payment.Dispute, on payment.Trigger, lost money.Cents
 	d.Accepted = d.Accepted || on == payment.OnAccept
 	v.set(d)
 	v.c.CloseCases(d.Merchant, d.ID, store.CaseDisputeDeadline, store.ResolvedByProof)
+	v.c.CloseCases(d.Merchant, d.ID, store.CaseDisputeOpen, store.ResolvedByProof)
 	v.endDefense(d)
 	if had > 0 {
 		if _, err := transition.Payin(v.l, v.c, v.p, v.links, trigger, entry); err != nil {

@@ -101,14 +101,14 @@ const (
 		+events dispute.opened`
 	won = `
 		payins disputed_amount:10000→0 status:DISPUTED→PAID version:4→5
-		disputes closed_at:-→now status:OPEN→WON version:1→2
+		disputes closed_at:-→now remind_at:in 2880h0m0s→- status:OPEN→WON version:1→2
 		+postings dispute_won disputed -10000
 		+postings dispute_won available 10000
 		+events payin.dispute_won
 		+events dispute.closed`
 	lost = `
 		payins status:DISPUTED→CHARGEBACK version:4→5
-		disputes closed_at:-→now lost:0→10000 status:OPEN→LOST version:1→2
+		disputes closed_at:-→now lost:0→10000 remind_at:in 2880h0m0s→- status:OPEN→LOST version:1→2
 		+postings charged_back disputed -10000
 		+postings charged_back clearing:bank 10000
 		+events payin.chargeback
@@ -155,7 +155,7 @@ var decisions = []struct{ name, given, reported, changes, again string }{
 		+events dispute.closed`, ""},
 	{"reports were skipped: reversed", "paid, D open", "D reversed", `
 		payins disputed_amount:10000→0 status:DISPUTED→PAID version:4→6
-		disputes closed_at:-→now lost:0→10000 status:OPEN→REVERSED version:1→3
+		disputes closed_at:-→now lost:0→10000 remind_at:in 2880h0m0s→- status:OPEN→REVERSED version:1→3
 		+postings charged_back disputed -10000
 		+postings charged_back clearing:bank 10000
 		+postings chargeback_reversed clearing:bank -10000
@@ -205,7 +205,7 @@ var decisions = []struct{ name, given, reported, changes, again string }{
 		+events dispute.opened`, ""},
 	{"won, after a part was refunded", "paid, refunded 40, D open", "D won", `
 		payins disputed_amount:6000→0 status:DISPUTED→PARTIALLY_REFUNDED version:4→5
-		disputes closed_at:-→now status:OPEN→WON version:1→2
+		disputes closed_at:-→now remind_at:in 2880h0m0s→- status:OPEN→WON version:1→2
 		cases closed_at:-→now resolution:→proof
 		+postings dispute_won disputed -6000
 		+postings dispute_won available 6000
@@ -244,11 +244,11 @@ var decisions = []struct{ name, given, reported, changes, again string }{
 		+events dispute.opened
 		+events dispute.closed`, ""},
 	{"of a disputed order, won", "paid, D open, E open 40", "E won", `
-		disputes closed_at:-→now status:OPEN→WON version:1→2
+		disputes closed_at:-→now remind_at:in 2880h0m0s→- status:OPEN→WON version:1→2
 		cases closed_at:-→now resolution:→proof
 		+events dispute.closed`, ""},
 	{"of a disputed order, lost", "paid, D open, E open 40", "E lost", `
-		disputes closed_at:-→now lost:0→4000 status:OPEN→LOST version:1→2
+		disputes closed_at:-→now lost:0→4000 remind_at:in 2880h0m0s→- status:OPEN→LOST version:1→2
 		+events dispute.closed`, ""},
 	{"unpaid when it was opened", "D open, paid", "D open", `
 		payins disputed_amount:0→10000 status:PAID→DISPUTED version:3→4
@@ -321,7 +321,7 @@ func TestDisputeOfSpentMoney(t *testing.T) {
 		+events dispute.opened`, "")
 	o.WantDecision(o.reports("D won"), `
 		payins disputed_amount:10000→0 status:DISPUTED→PAID version:4→5
-		disputes closed_at:-→now status:OPEN→WON version:1→2
+		disputes closed_at:-→now remind_at:in 2880h0m0s→- status:OPEN→WON version:1→2
 		+postings dispute_won disputed -10000
 		+postings dispute_won owed 7000
 		+postings dispute_won available 3000

@@ -8,7 +8,7 @@ func TestMoneyOfAnotherDispute(t *testing.T) {
 	for _, row := range []struct{ name, given, reported, changes string }{
 		{"won", "paid, D open 40, E open", "D won", `
 			payins version:5→7
-			disputes closed_at:-→now status:OPEN→WON version:1→2
+			disputes closed_at:-→now remind_at:in 2880h0m0s→- status:OPEN→WON version:1→2
 			disputes taken:6000→10000
 			cases closed_at:-→now resolution:→proof
 			+postings dispute_won disputed -4000
@@ -20,7 +20,7 @@ func TestMoneyOfAnotherDispute(t *testing.T) {
 			+events payin.disputed`},
 		{"won, and the other one had nothing", "paid, D open, E open 40", "D won", `
 			payins disputed_amount:10000→4000 version:4→6
-			disputes closed_at:-→now status:OPEN→WON version:1→2
+			disputes closed_at:-→now remind_at:in 2880h0m0s→- status:OPEN→WON version:1→2
 			disputes taken:0→4000
 			cases closed_at:-→now resolution:→proof
 			+postings dispute_won disputed -10000
@@ -61,7 +61,7 @@ func TestMoneyOfAnotherDisputeThatIsLostInPart(t *testing.T) {
 	o.happens("paid, D open 80, E open 40")
 	o.WantDecision(o.lost("D", 30_00), `
 		payins disputed_amount:10000→7000 version:5→8
-		disputes closed_at:-→now lost:0→3000 returned:0→5000 status:OPEN→LOST version:1→2
+		disputes closed_at:-→now lost:0→3000 remind_at:in 2880h0m0s→- returned:0→5000 status:OPEN→LOST version:1→2
 		disputes taken:2000→4000
 		cases closed_at:-→now resolution:→proof
 		+postings dispute_won disputed -5000

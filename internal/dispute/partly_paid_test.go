@@ -22,14 +22,14 @@ var partlyPaid = []struct{ name, given, reported, changes string }{
 		+events dispute.opened`},
 	{"lost", "part 40, D open 40", "D lost 40", `
 		payins version:4→5
-		disputes closed_at:-→now lost:0→4000 status:OPEN→LOST version:1→2
+		disputes closed_at:-→now lost:0→4000 remind_at:in 2880h0m0s→- status:OPEN→LOST version:1→2
 		+postings charged_back disputed -4000
 		+postings charged_back clearing:bank 4000
 		+events payin.chargeback
 		+events dispute.closed`},
 	{"won", "part 40, D open 40", "D won 40", `
 		payins disputed_amount:4000→0 version:4→5
-		disputes closed_at:-→now status:OPEN→WON version:1→2
+		disputes closed_at:-→now remind_at:in 2880h0m0s→- status:OPEN→WON version:1→2
 		+postings dispute_won disputed -4000
 		+postings dispute_won available 4000
 		+events payin.dispute_won
@@ -72,7 +72,7 @@ var partlyPaid = []struct{ name, given, reported, changes string }{
 		+events dispute.opened`},
 	{"the same, won", "paid, refunded 100, paid more 20, D open 20", "D won 20", `
 		payins disputed_amount:2000→0 status:DISPUTED→REFUNDED version:5→6
-		disputes closed_at:-→now status:OPEN→WON version:1→2
+		disputes closed_at:-→now remind_at:in 2880h0m0s→- status:OPEN→WON version:1→2
 		+postings dispute_won disputed -2000
 		+postings dispute_won available 2000
 		+events payin.dispute_won

@@ -151,7 +151,7 @@ func TestPartialLoss(t *testing.T) {
 	}}
 	o.WantDecision(o.receives(r), `
 		payins disputed_amount:10000→3000 status:DISPUTED→CHARGEBACK version:4→6
-		disputes closed_at:-→now lost:0→3000 returned:0→7000 status:OPEN→LOST version:1→2
+		disputes closed_at:-→now lost:0→3000 remind_at:in 2880h0m0s→- returned:0→7000 status:OPEN→LOST version:1→2
 		+postings dispute_won disputed -7000
 		+postings dispute_won available 7000
 		+postings charged_back disputed -3000
@@ -327,7 +327,7 @@ func TestBlock(t *testing.T) {
 			+events dispute.opened`},
 		"released": {processor.Dispute{State: processor.DisputeWon, Blocked: true}, `
 			payins disputed_amount:10000→0 status:DISPUTED→PAID version:4→5
-			disputes closed_at:-→now status:OPEN→WON version:1→2
+			disputes closed_at:-→now remind_at:in 2880h0m0s→- status:OPEN→WON version:1→2
 			+postings dispute_won disputed -10000
 			+postings dispute_won available 10000
 			+events payin.dispute_won

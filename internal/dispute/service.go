@@ -169,7 +169,8 @@ func (v *Answer) give(f following, d *payment.Dispute) error {
 	if !legal {
 		return store.ErrConflict
 	}
-	d.Status, d.Version, d.SubmittedAt, d.RemindAt = cell.To, d.Version+1, f.l.Now(), time.Time{}
+	d.Status, d.Version, d.SubmittedAt = cell.To, d.Version+1, f.l.Now()
+	d.RemindAt = NextReminder(d, f.l.Now())
 	f.set(d)
 	f.c.CloseCases(d.Merchant, d.ID, store.CaseDisputeDeadline, store.ResolvedByProof)
 	return transition.DisputeEvent(f.l, f.c, d, cell.Event)

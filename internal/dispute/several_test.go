@@ -45,42 +45,42 @@ var severalDisputes = []struct{ name, given, reported, changes string }{
 		+events dispute.opened`},
 	{"of the second receipt, lost", "paid, paid more 20, D open, E open 20", "E lost", `
 		payins version:6→7
-		disputes closed_at:-→now lost:0→2000 status:OPEN→LOST version:1→2
+		disputes closed_at:-→now lost:0→2000 remind_at:in 2880h0m0s→- status:OPEN→LOST version:1→2
 		+postings charged_back disputed -2000
 		+postings charged_back clearing:bank 2000
 		+events payin.chargeback
 		+events dispute.closed`},
 	{"one is won", openBoth, "D won", `
 		payins disputed_amount:10000→6000 version:5→6
-		disputes closed_at:-→now status:OPEN→WON version:1→2
+		disputes closed_at:-→now remind_at:in 2880h0m0s→- status:OPEN→WON version:1→2
 		+postings dispute_won disputed -4000
 		+postings dispute_won available 4000
 		+events payin.dispute_won
 		+events dispute.closed`},
 	{"both are won", openBoth + ", D won", "E won", `
 		payins disputed_amount:6000→0 status:DISPUTED→PAID version:6→7
-		disputes closed_at:-→now status:OPEN→WON version:1→2
+		disputes closed_at:-→now remind_at:in 2880h0m0s→- status:OPEN→WON version:1→2
 		+postings dispute_won disputed -6000
 		+postings dispute_won available 6000
 		+events payin.dispute_won
 		+events dispute.closed`},
 	{"one is lost", openBoth, "D lost", `
 		payins version:5→6
-		disputes closed_at:-→now lost:0→4000 status:OPEN→LOST version:1→2
+		disputes closed_at:-→now lost:0→4000 remind_at:in 2880h0m0s→- status:OPEN→LOST version:1→2
 		+postings charged_back disputed -4000
 		+postings charged_back clearing:bank 4000
 		+events payin.chargeback
 		+events dispute.closed`},
 	{"one is lost, the other won", openBoth + ", D lost", "E won", `
 		payins disputed_amount:10000→4000 status:DISPUTED→CHARGEBACK version:6→7
-		disputes closed_at:-→now status:OPEN→WON version:1→2
+		disputes closed_at:-→now remind_at:in 2880h0m0s→- status:OPEN→WON version:1→2
 		+postings dispute_won disputed -6000
 		+postings dispute_won available 6000
 		+events payin.dispute_won
 		+events dispute.closed`},
 	{"one is won, the other lost", openBoth + ", D won", "E lost", `
 		payins status:DISPUTED→CHARGEBACK version:6→7
-		disputes closed_at:-→now lost:0→6000 status:OPEN→LOST version:1→2
+		disputes closed_at:-→now lost:0→6000 remind_at:in 2880h0m0s→- status:OPEN→LOST version:1→2
 		+postings charged_back disputed -6000
 		+postings charged_back clearing:bank 6000
 		+events payin.chargeback
@@ -94,7 +94,7 @@ var severalDisputes = []struct{ name, given, reported, changes string }{
 		+events dispute.closed`},
 	{"one is reversed, the other won", openBoth + ", D reversed", "E won", `
 		payins disputed_amount:6000→0 status:DISPUTED→PAID version:7→8
-		disputes closed_at:-→now status:OPEN→WON version:1→2
+		disputes closed_at:-→now remind_at:in 2880h0m0s→- status:OPEN→WON version:1→2
 		+postings dispute_won disputed -6000
 		+postings dispute_won available 6000
 		+events payin.dispute_won
@@ -127,14 +127,14 @@ var afterChargebacks = []struct{ name, given, reported, changes string }{
 		+events dispute.opened`},
 	{"won after a chargeback", "paid, D lost 40, E open 60", "E won", `
 		payins disputed_amount:10000→4000 version:6→7
-		disputes closed_at:-→now status:OPEN→WON version:1→2
+		disputes closed_at:-→now remind_at:in 2880h0m0s→- status:OPEN→WON version:1→2
 		+postings dispute_won disputed -6000
 		+postings dispute_won available 6000
 		+events payin.dispute_won
 		+events dispute.closed`},
 	{"lost after a chargeback", "paid, D lost 40, E open 60", "E lost", `
 		payins version:6→7
-		disputes closed_at:-→now lost:0→6000 status:OPEN→LOST version:1→2
+		disputes closed_at:-→now lost:0→6000 remind_at:in 2880h0m0s→- status:OPEN→LOST version:1→2
 		+postings charged_back disputed -6000
 		+postings charged_back clearing:bank 6000
 		+events payin.chargeback
@@ -148,14 +148,14 @@ var afterChargebacks = []struct{ name, given, reported, changes string }{
 		+events dispute.closed`},
 	{"won after a chargeback that was reversed", "paid, D lost 40, E open 60, D reversed", "E won", `
 		payins disputed_amount:6000→0 status:CHARGEBACK→PAID version:7→8
-		disputes closed_at:-→now status:OPEN→WON version:1→2
+		disputes closed_at:-→now remind_at:in 2880h0m0s→- status:OPEN→WON version:1→2
 		+postings dispute_won disputed -6000
 		+postings dispute_won available 6000
 		+events payin.dispute_won
 		+events dispute.closed`},
 	{"the same, and a part was refunded", "paid, refunded 40, D lost 30, E open 30, D reversed", "E won", `
 		payins disputed_amount:3000→0 status:CHARGEBACK→PARTIALLY_REFUNDED version:7→8
-		disputes closed_at:-→now status:OPEN→WON version:1→2
+		disputes closed_at:-→now remind_at:in 2880h0m0s→- status:OPEN→WON version:1→2
 		+postings dispute_won disputed -3000
 		+postings dispute_won available 3000
 		+events payin.dispute_won

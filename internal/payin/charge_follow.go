@@ -21,10 +21,6 @@ var followAfter = []time.Duration{
 // three and six.
 var followsBeforeCase = map[payment.Method]int{payment.PIX: 7, payment.CreditCard: 9, payment.Boleto: 12}
 
-// disputeFollowsBeforeCase is the number of look-ups of an order with an open dispute after which a
-// case is opened: about four months, longer than card schemes and the MED take.
-const disputeFollowsBeforeCase = 120
-
 // followDisputes schedules look-ups of an order with an open dispute.
 func followDisputes(l *store.Loaded, c *store.Changes, p *payment.Payin) {
 	if v, ok := l.Charge(p.Merchant, p.ID); (!ok || v.State != store.ChargeFollowed) && openDispute(l.DisputesOf(p.Merchant, p.ID)) {
@@ -114,24 +110,17 @@ func (s *Service) queryFollowed(ctx context.Context, account string, p *payment.
 	return r
 }
 
-// reportFollowed opens a case about an order that has been PROCESSING, or had an open dispute, for
-// too long, and closes it when that ends.
-func (v *recordCharge) reportFollowed(l *store.Loaded, c *store.Changes, p *payment.Payin) {
-	bound, disputed := followsBeforeCase[p.Method], openDispute(l.DisputesOf(p.Merchant, p.ID))
-	params := store.Params{"processor": v.work.Account, "externalId": p.ExternalID}
-	switch {
-	case disputed && v.work.Attempts == disputeFollowsBeforeCase:
-		c.OpenCase(store.Case{Merchant: p.Merchant, Kind: store.CaseDisputeOpen, Subject: p.ID, Amount: p.Amount, Params: params})
-	case !disputed && v.work.Attempts >= disputeFollowsBeforeCase:
-		c.CloseCases(p.Merchant, p.ID, store.CaseDisputeOpen, store.ResolvedByProof)
-	}
+// reportFollowed opens a case about an order that has been PROCESSING for too long, and closes it
+// when that ends.
+func (v *recordCharge) reportFollowed(c *store.Changes, p *payment.Payin) {
+	bound := followsBeforeCase[p.Method]
 	switch {
 	case p.Status != payment.PayinProcessing && v.work.Attempts >= bound:
 		c.CloseCases(p.Merchant, p.ID, store.CasePayinProcessing, store.ResolvedByProof)
 	case p.Status == payment.PayinProcessing && v.work.Attempts == bound:
 		c.OpenCase(store.Case{
 			Merchant: p.Merchant, Kind: store.CasePayinProcessing, Subject: p.ID, Amount: p.Amount,
-			Params: params,
+			Params: store.Params{"processor": v.work.Account, "externalId": p.ExternalID},
 		})
 	}
 }

@@ -126,7 +126,7 @@ func (v *recordCharge) Decide(l *store.Loaded, c *store.Changes) error {
 	case v.canceling:
 		v.reportCancel(c, &p)
 	case v.following:
-		v.reportFollowed(l, c, &p)
+		v.reportFollowed(c, &p)
 	}
 	c.SetCharge(v.after(l, row, &p, mine))
 	return nil

@@ -84,29 +84,6 @@ func TestDisputeIsFollowedWhileTheBankIsDown(t *testing.T) {
 	})
 }
 
-// A dispute that is not decided for months has a case, once, which closes when it is.
-func TestDisputeIsOpenForMonths(t *testing.T) {
-	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
-		p := disputed(g)
-		days := func(n int) {
-			for range n {
-				g.Jump(27 * time.Hour) // beyond the longest wait
-				g.Charge()
-			}
-		}
-		days(119)
-		g.WantCases()
-		days(3)
-		g.WantCases(store.CaseDisputeOpen)
-		g.WantPayin(p, payment.PayinDisputed, 100_00, 1)
-		ends(g, p, processor.DisputeWon)
-		days(1)
-		g.WantPayin(p, payment.PayinPaid, 100_00, 1)
-		g.WantCases()
-		g.WantProven()
-	})
-}
-
 // A dispute at an account that the order has left is looked up there.
 func TestDisputeAtAnEarlierAccountIsFollowed(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {

@@ -56,7 +56,7 @@ type Dispute struct {
 	RespondBy   time.Time // until when it can be defended; zero if the processor names no time
 	SubmittedAt time.Time // when it was defended
 	ClosedAt    time.Time
-	RemindAt    time.Time // of the next case about its deadline
+	RemindAt    time.Time // of the next case: about its deadline, or because it is not decided
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
 }

@@ -34,7 +34,7 @@ const (
 	CasePayinProcessing  CaseKind = "payin_processing"    // subject: pay-in; processor, externalId: neither paid nor refused for days
 	CaseDispute          CaseKind = "dispute_unexpected"  // subject: pay-in; amount: that is not set aside; status; or reason
 	CaseDisputeDeadline  CaseKind = "dispute_deadline"    // subject: dispute; amount, processor, externalId, respondBy, days: it is not defended
-	CaseDisputeOpen      CaseKind = "dispute_open"        // subject: pay-in; processor, externalId: a dispute is not decided for months
+	CaseDisputeOpen      CaseKind = "dispute_open"        // subject: dispute; amount, processor, externalId: it is not decided for months
 	CaseDisputeAnswer    CaseKind = "dispute_answer"      // subject: dispute; amount, processor, externalId, action, cause: a person must give the answer to the processor
 	CaseWebhook          CaseKind = "webhook_exhausted"   // subject: order; event
 	CaseEndpoint         CaseKind = "webhook_endpoint"    // subject: endpoint; since: it has failed since then, and is disabled

@@ -275,10 +275,10 @@ func (s *Store) withDefenses(ctx context.Context, merchant payment.ID, list []pa
 	return out, nil
 }
 
-// DisputesToRemind lists disputes whose next case about their deadline is due.
+// DisputesToRemind lists disputes whose next case is due.
 func (s *Store) DisputesToRemind(ctx context.Context, now time.Time, limit int) ([]payment.Dispute, error) {
 	rows, err := s.db.Query(ctx, "SELECT "+disputeTable.selected+` FROM disputes t
 		WHERE t.remind_at > 0 AND t.remind_at <= $1 ORDER BY t.remind_at LIMIT $2`, micros(now), limit)
 	list, err := db.Collect(rows, err, scanDispute)
-	return list, s.db.ReadError("disputes near their deadlines", err)
+	return list, s.db.ReadError("disputes whose next case is due", err)
 }

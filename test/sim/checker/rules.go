@@ -226,7 +226,7 @@ var caseRules = map[string]caseRule{
 	"charge_not_canceled": {subject: Payin, params: []string{"processor", "externalId"}, resolutions: []string{"proof"}},
 	"dispute_unexpected":  {subject: Payin, params: []string{"status|reason"}, resolutions: []string{"replaced", "proof"}},
 	"dispute_deadline":    {subject: "dispute", params: []string{"processor", "externalId", "days", "respondBy"}, resolutions: []string{"replaced", "proof"}},
-	"dispute_open":        {subject: Payin, params: []string{"processor", "externalId"}, resolutions: []string{"proof"}},
+	"dispute_open":        {subject: "dispute", params: []string{"processor", "externalId"}, resolutions: []string{"proof"}},
 	"dispute_answer":      {subject: "dispute", params: []string{"processor", "externalId", "action", "cause"}, resolutions: []string{"replaced", "proof"}},
 	"payout_found":        {subject: "found transfer", params: []string{"processor", "externalId"}, resolutions: []string{"requested"}},
 	"feed_entry":          {subject: "entry", params: []string{"processor", "feed", "cursor", "cause"}},
