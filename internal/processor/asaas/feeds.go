@@ -36,11 +36,14 @@ type listing struct {
 	days   int    // before the day of the cursor
 }
 
-// listings are the lists of each feed, read one after the other.
+// listings are the lists of each feed, read one after the other: a charge goes from one status to a later
+// one, so what leaves a list meanwhile is in a later one. Payments are the exception: most are received
+// at once, and must not wait for the long list; what is received meanwhile is in the next pass, which
+// lists it by the day of its credit.
 var listings = map[processor.Feed][]listing{
 	processor.FeedPayments: {{statusReceived, "paymentDate[ge]", 0}, {statusDeposit, "dateCreated[ge]", confirmedDays}},
 	processor.FeedRefunds: {
-		{statusReceived, "dateCreated[ge]", refundedDays}, {statusDeposit, "dateCreated[ge]", refundedDays}, {statusRefunded, "dateCreated[ge]", refundedDays},
+		{statusDeposit, "dateCreated[ge]", refundedDays}, {statusReceived, "dateCreated[ge]", refundedDays}, {statusRefunded, "dateCreated[ge]", refundedDays},
 	},
 	processor.FeedChanges:   {{"CHARGEBACK_REQUESTED", "", 0}, {"CHARGEBACK_DISPUTE", "", 0}, {"AWAITING_CHARGEBACK_REVERSAL", "", 0}},
 	processor.FeedTransfers: {{"", "dateCreated[ge]", 0}},

@@ -1,6 +1,7 @@
 package asaas
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -75,6 +76,57 @@ func TestListedRefundOfAPart(t *testing.T) {
 	give(7_00)
 	if found, _ := read(); found != 6 {
 		t.Errorf("after all was given back: %d refunds of 6", found)
+	}
+}
+
+// A card payment that is credited, or given back in full, while a pass over the lists is under way is
+// in that pass with its refunds: the account's payouts go on after it.
+func TestCardIsCreditedDuringAPass(t *testing.T) {
+	t.Parallel()
+	for name, all := range map[string]bool{"credited": false, "given back": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t)
+			r := chargeOf
+			r.ExternalID, r.Method = h.newID(), payment.CreditCard
+			if got := h.driver.Charge(t.Context(), r, willing); got.Outcome != processor.Done {
+				t.Fatalf("%+v", got)
+			}
+			h.pay(r.ExternalID)
+			refund := func(amount money.Cents) {
+				t.Helper()
+				v := processor.RefundRequest{ExternalID: h.newID(), PaymentID: h.payments(r.ExternalID)[0].ID, Amount: amount}
+				if got := h.driver.Refund(t.Context(), v, willing); got.Outcome != processor.Done {
+					t.Fatalf("%+v", got)
+				}
+				h.elapse(t)
+			}
+			h.clock.Advance(time.Date(2026, 12, 22, 2, 55, 0, 0, time.UTC).Sub(h.clock.Now())) // five minutes before its credit
+			refund(1_00)
+			if now := h.payments(r.ExternalID)[0]; now.Status != statusDeposit {
+				t.Fatalf("it is %s", now.Status)
+			}
+			found := false
+			between := func() {
+				if h.clock.Advance(10 * time.Minute); all {
+					refund(r.Amount - 1_00)
+				}
+			}
+			next := h.driver.Feeds()[processor.FeedRefunds].From(h.clock.Now())
+			for page := (processor.Page{Next: next, More: true}); page.More; between = func() {} {
+				var err error
+				page, err = h.driver.Read(t.Context(), processor.FeedRefunds, page.Next)
+				must(t, err)
+				found = found || slices.ContainsFunc(page.Facts, func(f processor.Fact) bool { return f.Refund != nil && f.Refund.Amount == 1_00 })
+				between()
+			}
+			if !found {
+				t.Errorf("its refund is not in the pass")
+			}
+			if now := h.payments(r.ExternalID)[0]; (now.Status == statusRefunded) != all || now.Status == statusDeposit {
+				t.Fatalf("it is %s", now.Status)
+			}
+		})
 	}
 }
 
