@@ -43,7 +43,9 @@ type listing struct {
 var listings = map[processor.Feed][]listing{
 	processor.FeedPayments: {{statusReceived, "paymentDate[ge]", 0}, {statusDeposit, "dateCreated[ge]", confirmedDays}},
 	processor.FeedRefunds: {
-		{statusDeposit, "dateCreated[ge]", refundedDays}, {statusReceived, "dateCreated[ge]", refundedDays}, {statusRefunded, "dateCreated[ge]", refundedDays},
+		{statusDeposit, "dateCreated[ge]", refundedDays}, {statusReceived, "dateCreated[ge]", refundedDays},
+		{"CHARGEBACK_REQUESTED", "", 0}, {"CHARGEBACK_DISPUTE", "", 0}, {"AWAITING_CHARGEBACK_REVERSAL", "", 0},
+		{statusRefunded, "dateCreated[ge]", refundedDays},
 	},
 	processor.FeedChanges:   {{"CHARGEBACK_REQUESTED", "", 0}, {"CHARGEBACK_DISPUTE", "", 0}, {"AWAITING_CHARGEBACK_REVERSAL", "", 0}},
 	processor.FeedTransfers: {{"", "dateCreated[ge]", 0}},
@@ -54,7 +56,7 @@ var listings = map[processor.Feed][]listing{
 // They are long, and notices report such refunds, so they are read only from a cursor of the
 // beginning or of a day, as after a restore, and until partTime after that.
 const (
-	partLists = 2
+	partLists = 5
 	partTime  = 2 * refundQuiet // a refund that was being sent at the restore is listed then
 )
 

@@ -1,6 +1,7 @@
 package asaas
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -128,6 +129,43 @@ func TestCardIsCreditedDuringAPass(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Our refund of a part is listed after a restore also if its charge is disputed now: else what was given
+// back is returned to the merchant once the dispute is won.
+func TestListedRefundOfADisputedCharge(t *testing.T) {
+	t.Parallel()
+	for _, status := range disputedStatuses {
+		list := listJSON(paymentJSON(`"status":"PENDING"`, `"status":"`+status+`","clientPaymentDate":"2026-11-20"`,
+			`"refunds":null`, `"refunds":[{"status":"DONE","value":1.00,"description":"`+ref+`"}]`))
+		_, clock := env.Virtual(start, 1)
+		p := openDriver(t, filtered{&answerer{answers: map[string]string{"GET /payments": "200 " + list}}, status}, clock)
+		found := false
+		for page := (processor.Page{Next: p.Feeds()[processor.FeedRefunds].From(start), More: true}); page.More; {
+			var err error
+			page, err = p.Read(t.Context(), processor.FeedRefunds, page.Next)
+			must(t, err)
+			found = found || slices.ContainsFunc(page.Facts, func(f processor.Fact) bool { return f.Refund != nil && f.Refund.ExternalID == ref })
+		}
+		if !found {
+			t.Errorf("%s: the refund is not listed", status)
+		}
+	}
+}
+
+// filtered is Asaas with charges of one status only.
+type filtered struct {
+	*answerer
+
+	status string
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (f filtered) RoundTrip(r *http.Request) (*http.Response, error) {
+	if status := r.URL.Query().Get("status"); status != "" && status != f.status {
+		return (&answerer{answers: map[string]string{"GET /payments": "200 " + listJSON()}}).RoundTrip(r)
+	}
+	return f.answerer.RoundTrip(r)
 }
 
 // A card can be given back for 180 days.
