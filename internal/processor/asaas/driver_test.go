@@ -262,9 +262,17 @@ func TestNotices(t *testing.T) {
 		body  string
 		hints []string
 	}{
-		"paid":                        {notice("PAYMENT_RECEIVED", "payment", paid), []string{"charge " + ref + " pay_1 paid"}},
-		"deleted":                     {notice("PAYMENT_DELETED", "payment", paymentJSON(`"deleted":false`, `"deleted":true`)), []string{"charge " + ref + " pay_1"}},
-		"refunded":                    {notice("PAYMENT_REFUNDED", "payment", refunded), []string{"charge " + ref + " pay_1 paid", "refund " + ref + " of pay_1", "refund refund-", "refund refund-"}},
+		"paid":     {notice("PAYMENT_RECEIVED", "payment", paid), []string{"charge " + ref + " pay_1 paid"}},
+		"deleted":  {notice("PAYMENT_DELETED", "payment", paymentJSON(`"deleted":false`, `"deleted":true`)), []string{"charge " + ref + " pay_1"}},
+		"refunded": {notice("PAYMENT_REFUNDED", "payment", refunded), []string{"charge " + ref + " pay_1 paid", "refund " + ref + " of pay_1", "refund refund-", "refund refund-"}},
+		"disputed": {
+			notice("PAYMENT_CHARGEBACK_REQUESTED", "payment", strings.Replace(refunded, "RECEIVED", "CHARGEBACK_REQUESTED", 1)),
+			[]string{"refund " + ref + " of pay_1", "refund refund-", "refund refund-", "charge " + ref + " pay_1 paid"}, // the dispute has what they leave
+		},
+		"disputed, with all of it taken": {
+			notice("PAYMENT_CHARGEBACK_REQUESTED", "payment", strings.NewReplacer("RECEIVED", "CHARGEBACK_REQUESTED", `"value":1.00,"description":"painel"`, `"value":10.00,"description":"painel"`, `"value":1.00,"description":null`, `"value":10.00,"description":null`).Replace(refunded)),
+			[]string{"refund " + ref + " of pay_1", "charge " + ref + " pay_1 paid"},
+		},
 		"after a chargeback was won":  {notice("PAYMENT_REFUNDED", "payment", strings.Replace(refunded, `"deleted"`, `"chargeback":{"status":"REVERSED"},"deleted"`, 1)), []string{"charge " + ref + " pay_1 paid", "refund " + ref + " of pay_1", "refund refund-", "refund refund-"}},
 		"after a chargeback was lost": {notice("PAYMENT_REFUNDED", "payment", strings.Replace(refunded, `"deleted"`, `"chargeback":{"status":"DONE"},"deleted"`, 1)), []string{"charge " + ref + " pay_1 paid", "refund " + ref + " of pay_1"}},
 		"of another program":          {notice("PAYMENT_RECEIVED", "payment", strings.Replace(paid, ref, "pedido 1", 1)), nil},

@@ -272,19 +272,20 @@ func paymentFacts(feed processor.Feed, now time.Time, v *wirePayment) (facts []p
 	facts = append(facts, processor.Fact{Payment: &processor.Payment{
 		ID: v.ID, ExternalID: v.ExternalReference, Amount: moneyOf(v.Value), PaidAt: paidAt, Card: v.card(installments), Cost: v.cost(),
 	}})
-	if d := v.dispute(); d != nil && feed == processor.FeedChanges {
-		return append(facts, processor.Fact{Change: &processor.Change{Subject: processor.SubjectCharge, ExternalID: v.ExternalReference, Dispute: d}})
+	facts = append(facts, refundFacts(v)...)
+	if d := v.dispute(); d != nil && feed == processor.FeedChanges { // it has what the refunds leave
+		facts = append(facts, processor.Fact{Change: &processor.Change{Subject: processor.SubjectCharge, ExternalID: v.ExternalReference, Dispute: d}})
 	}
-	return append(facts, refundFacts(v)...)
+	return facts
 }
 
-// refundFacts are the refunds of a charge that were paid, or failed. The money that a lost
-// dispute took is not a refund.
+// refundFacts are the refunds of a charge that were paid, or failed. The money that a dispute took is
+// not a refund.
 func refundFacts(v *wirePayment) (facts []processor.Fact) {
 	for i, id := range refundIDs(v) {
 		r := &v.Refunds[i]
 		state := refundStates[r.Status]
-		if state != processor.TransferPaid && state != processor.TransferFailed || !isAmount(moneyOf(r.Value)) || v.disputed() && !isExternalID(id) {
+		if state != processor.TransferPaid && state != processor.TransferFailed || !isAmount(moneyOf(r.Value)) || !isExternalID(id) && v.mayBeTaken(r) {
 			continue
 		}
 		facts = append(facts, processor.Fact{Refund: &processor.ListedRefund{

@@ -153,6 +153,32 @@ func TestListedRefundOfADisputedCharge(t *testing.T) {
 	}
 }
 
+// A refund of a part is listed before the dispute that followed it, which has the rest. What the
+// dispute took is no refund.
+func TestListedDisputeOfARefundedCharge(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]string{"1.00": "payment refund change", "10.00": "payment change"} {
+		list := listJSON(paymentJSON(`"status":"PENDING"`, `"status":"CHARGEBACK_REQUESTED","clientPaymentDate":"2026-11-20"`,
+			`"refunds":null`, `"refunds":[{"status":"DONE","value":`+value+`,"description":null}]`))
+		page, err := openAnswerer(t, &answerer{answers: map[string]string{"GET /payments": "200 " + list}}).Read(t.Context(), processor.FeedChanges, "")
+		must(t, err)
+		var kinds []string
+		for _, f := range page.Facts {
+			switch {
+			case f.Payment != nil:
+				kinds = append(kinds, "payment")
+			case f.Refund != nil:
+				kinds = append(kinds, "refund")
+			case f.Change != nil:
+				kinds = append(kinds, "change")
+			}
+		}
+		if got := strings.Join(kinds, " "); got != want {
+			t.Errorf("%s: %s, want %s", value, got, want)
+		}
+	}
+}
+
 // filtered is Asaas with charges of one status only.
 type filtered struct {
 	*answerer

@@ -112,13 +112,16 @@ func paymentHints(body []byte) ([]processor.Hint, error) {
 	if v.paid() && isAmount(moneyOf(v.Value)) {
 		charge.Payment = &processor.Payment{ID: v.ID, ExternalID: v.ExternalReference, Amount: moneyOf(v.Value)}
 	}
-	hints := []processor.Hint{charge}
+	var hints []processor.Hint
 	for i, id := range refundIDs(&v) {
 		ours, state := isExternalID(id), refundStates[v.Refunds[i].Status]
-		if ours && state == processor.TransferProcessing || v.disputed() && !ours { // ours is looked up until it ends
+		if ours && state == processor.TransferProcessing || !ours && v.mayBeTaken(&v.Refunds[i]) { // ours is looked up until it ends
 			continue
 		}
 		hints = append(hints, processor.Hint{Subject: processor.SubjectRefund, ExternalID: id, PaymentID: v.ID})
 	}
-	return hints, nil
+	if v.undecided() { // the dispute has what the refunds leave
+		return append(hints, charge), nil
+	}
+	return append([]processor.Hint{charge}, hints...), nil
 }

@@ -157,7 +157,7 @@ func (v *wirePayment) dispute() *processor.Dispute {
 	var c wireChargeback
 	known := len(v.Chargeback) > 0 && string(v.Chargeback) != "null" && json.Unmarshal(v.Chargeback, &c, anyText) == nil
 	switch {
-	case slices.Contains(disputedStatuses, v.Status):
+	case v.undecided():
 		d.State = processor.DisputeOpen
 	case !known:
 		return nil
@@ -187,9 +187,19 @@ func (v *wirePayment) returned() (sum money.Cents) {
 	return sum
 }
 
+// mayBeTaken reports whether an entry of the refunds of a charge, which is not ours, may be what a dispute
+// took. One of a part, of a charge whose dispute is not decided, is not: Asaas gives nothing back of a
+// charge that is disputed, so it was given back before.
+func (v *wirePayment) mayBeTaken(r *wireRefund) bool {
+	return v.disputed() && (!v.undecided() || r.Value >= v.Value)
+}
+
+// undecided reports whether a charge has a dispute that is not decided.
+func (v *wirePayment) undecided() bool { return slices.Contains(disputedStatuses, v.Status) }
+
 // disputed reports whether Asaas shows a dispute that the merchant has not won.
 func (v *wirePayment) disputed() bool {
-	if slices.Contains(disputedStatuses, v.Status) {
+	if v.undecided() {
 		return true
 	}
 	var c wireChargeback
