@@ -14,10 +14,10 @@ import (
 // paidAfterRelease is the cause of cases about payouts that were paid after their release.
 const paidAfterRelease = string(store.ReasonPaidAfterRelease)
 
-// mistake lets persons err, in some runs: they release a payout that the bank has paid, or that waits
-// there and is in no statement yet.
+// mistake lets persons err, in some runs: they release a payout or a refund that the bank has paid, or
+// that waits there and is in no statement yet.
 func (s *simulation) mistake(v *unknownOutcome, r *review.Request) bool {
-	if v.subject != bankapi.SubjectTransfer || r.How != "" && r.How != store.ResolvedPaid || !s.chance(s.plan.mistakes) {
+	if v.cause == otherAmount || v.cause == otherPayment || r.How != "" && r.How != store.ResolvedPaid || !s.chance(s.plan.mistakes) {
 		return false
 	}
 	r.How, r.EndToEndID = store.ResolvedRelease, ""

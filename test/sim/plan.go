@@ -36,7 +36,7 @@ type plan struct {
 	damage string // the table of which a row is damaged; "" for none
 
 	persons  bool // who decide cases about unknown outcomes
-	mistakes int  // of them, per thousand decisions about payouts
+	mistakes int  // of them, per thousand decisions about what was paid
 }
 
 func (s *simulation) drawPlan() plan {
