@@ -40,6 +40,8 @@ dev: ## Run the gateway with its sandbox on 127.0.0.1:8080
 build: ## Build bin/porteira
 	CGO_ENABLED=0 go build -trimpath -o bin/porteira ./cmd/porteira
 
+# Its runtime would sleep for a second at the end of each test binary.
+test: export GORACE := atexit_sleep_ms=0
 test: ## Run all tests with the race detector, on SQLite and PostgreSQL (TESTFLAGS: more flags of go test)
 	cd tools && go run ./runtests -vet=off $(RACE) -p $(PACKAGES) -timeout 15m $(TESTFLAGS)
 
