@@ -200,6 +200,44 @@ func TestPositionWaitsForASlowClock(t *testing.T) {
 	})
 }
 
+// A process with a slow clock begins while another one's sweep is under way, does not keep up with its
+// orders for longer than a commit can take, and is killed: its orders are indexed all the same.
+func TestSlowClockBeginsDuringASweep(t *testing.T) {
+	for _, resting := range []bool{false, true} {
+		coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+			for range 60 { // more than one run passes
+				g.For(t)
+			}
+			sell(g, "new", "12ABC34501DE35", "")
+			g.Jump(10 * time.Minute)
+			run(g) // of these merchants this one is not the last
+			if resting {
+				run(g)
+			}
+			g.Clock.SetOffset(-30 * time.Minute)
+			slow := g.Second()
+			sell(slow, "slow", "52998224725", "")
+			g.Clock.SetOffset(0)
+			run(g)
+			for range 8 {
+				g.Jump(time.Minute)
+				g.Clock.SetOffset(-30 * time.Minute)
+				slow.Heartbeat()
+				g.Clock.SetOffset(0)
+				run(g)
+			}
+			g.DeclareDead(slow)
+			for range 4 {
+				g.Jump(2 * time.Minute)
+				run(g)
+				run(g)
+			}
+			want(g, "of the slow clock", find(g, store.SearchCustomerDocument, "52998224725"), "slow")
+			slow.Must(slow.Store.Close())
+		})
+	}
+}
+
 // The sweep moves its position behind the newest orders, in order, and finds what nobody has
 // reported.
 func TestSweep(t *testing.T) {

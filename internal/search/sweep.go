@@ -16,16 +16,25 @@ type sweep struct {
 	lists   []list        // still to be passed
 	recent  bool          // up to now, and not only ids of safeAge
 	after   payment.ID    // in the first of the lists; zero to begin at its position
-	clock   time.Time     // the earliest of all processes
+	clock   time.Time     // the earliest of all processes as it began
 	rest    time.Duration // by the monotonic clock
 	resting bool
 }
 
-// indexRest carries on with the sweep, or begins one that is due.
+// indexRest carries on with the sweep, or begins one that is due. If a process with a slower clock than
+// all before has begun meanwhile, the sweep starts over: its positions may be past that one's next orders.
 func (s *Service) indexRest(ctx context.Context) error {
 	v := &s.sweep
+	clock, err := s.slowestClock(ctx)
+	if err != nil {
+		return err
+	}
+	if clock.Before(v.clock) {
+		s.CatchUp(clock)
+		v.active = false
+	}
 	if !v.active {
-		due, err := s.beginSweep(ctx)
+		due, err := s.beginSweep(ctx, clock)
 		if err != nil || !due {
 			return err
 		}
@@ -46,8 +55,18 @@ func (s *Service) indexRest(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// beginSweep begins a sweep, if one is due.
-func (s *Service) beginSweep(ctx context.Context) (due bool, err error) {
+// slowestClock is the earliest clock of all processes.
+func (s *Service) slowestClock(ctx context.Context) (time.Time, error) {
+	nodes, err := s.Store.Nodes(ctx)
+	clock := s.Env.Clock.Now()
+	for i := range nodes {
+		clock = earliest(clock, nodes[i].Clock)
+	}
+	return clock, store.Problem(err)
+}
+
+// beginSweep begins a sweep, if one is due. clock is the earliest one of all processes.
+func (s *Service) beginSweep(ctx context.Context, clock time.Time) (due bool, err error) {
 	v := &s.sweep
 	s.mu.Lock()
 	recent := s.restart
@@ -59,14 +78,7 @@ func (s *Service) beginSweep(ctx context.Context) (due bool, err error) {
 	if err != nil {
 		return false, store.Problem(err)
 	}
-	nodes, err := s.Store.Nodes(ctx)
-	if err != nil {
-		return false, store.Problem(err)
-	}
-	*v = sweep{active: true, recent: recent, clock: s.Env.Clock.Now()}
-	for i := range nodes {
-		v.clock = earliest(v.clock, nodes[i].Clock)
-	}
+	*v = sweep{active: true, recent: recent, clock: clock}
 	if recent {
 		s.mu.Lock()
 		v.clock = earliest(v.clock, s.ended)
