@@ -106,11 +106,14 @@ func (v *dispatch) Decide(l *store.Loaded, c *store.Changes) error {
 		e.Position = event.Number
 		v.read++
 		if known, due := wants(l, &e, event, next.Known); due {
+			takeFrom(l, c, &e, known)
 			c.Deliver(&e, event, known)
 			v.delivered++
 		} else if !event.Type.MatchedBy(e.Events) {
 			dropUnselected(c, &e, event, next.Known)
 		}
+		e.ReadTo = max(e.ReadTo, e.Position)
+		e.ReadTo = max(e.ReadTo, e.Position)
 	}
 	if v.read == 0 {
 		return nil
@@ -125,15 +128,20 @@ func (v *dispatch) Decide(l *store.Loaded, c *store.Changes) error {
 // wants reports whether an endpoint is to get an event, by its known delivery or, if that is
 // nil, by a new one. The same URL gets an event once: by an order's own delivery to it, unless
 // that was given up, or by that of another endpoint, unless that one was stopped or has another
-// URL now.
+// URL now. One that was read before and has no delivery is not sent: see [store.Endpoint].ReadTo.
 func wants(l *store.Loaded, e *store.Endpoint, event *payment.Event, known []store.Delivery) (*store.Delivery, bool) {
 	if !event.Type.MatchedBy(e.Events) || event.Type == payment.EventEndpointDisabled && event.Subject == e.ID {
 		return nil, false
 	}
+	had := event.Number <= e.ReadTo
 	for i := range known {
 		d := &known[i]
 		givenUp := d.Endpoint.IsZero() && d.State == store.DeliveryExhausted
-		if d.EventNumber != event.Number || givenUp || goesElsewhere(l, e, d) {
+		if d.EventNumber != event.Number {
+			continue
+		}
+		if givenUp || goesElsewhere(l, e, d) {
+			had = false
 			continue
 		}
 		switch d.State {
@@ -145,7 +153,18 @@ func wants(l *store.Loaded, e *store.Endpoint, event *payment.Event, known []sto
 			return d, !d.Endpoint.IsZero() && !(d.State == store.DeliveryExhausted && d.Endpoint == e.ID && d.RefusedAlone())
 		}
 	}
-	return nil, true
+	return nil, !had
+}
+
+// takeFrom lets the endpoint that has a delivery until now read the event again without it.
+func takeFrom(l *store.Loaded, c *store.Changes, e *store.Endpoint, known *store.Delivery) {
+	if known == nil || known.Endpoint == e.ID {
+		return
+	}
+	if of, exists := l.Endpoint(known.Merchant, known.Endpoint); exists {
+		of.ReadTo = min(of.ReadTo, known.EventNumber-1)
+		c.SetEndpoint(of)
+	}
 }
 
 // dropUnselected ends the delivery of an event that waits for the endpoint to be enabled, and that it

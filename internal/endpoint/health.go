@@ -186,6 +186,7 @@ func takeOver(l *store.Loaded, c *store.Changes, e *store.Endpoint) {
 	for _, other := range l.Endpoints(e.Merchant) {
 		if other.ID != e.ID && other.Enabled && other.URL == e.URL && other.Position >= oldest {
 			other.Position = oldest - 1
+			other.ReadTo = other.Position // their deliveries may go to another URL now
 			c.SetEndpoint(other)
 		}
 	}
@@ -197,6 +198,7 @@ func deliverShared(l *store.Loaded, c *store.Changes, e, was *store.Endpoint) {
 	shared := l.Shared(was)
 	if n := len(shared); n == store.SharedMax {
 		e.Position = min(e.Position, shared[n-1].Number) // the dispatcher reads the rest from the feed
+		e.ReadTo = e.Position
 	}
 	for i := range shared {
 		event := &shared[i]
@@ -206,6 +208,7 @@ func deliverShared(l *store.Loaded, c *store.Changes, e, was *store.Endpoint) {
 			c.Deliver(e, event, nil)
 		default: // it reads them when it is enabled
 			e.Position = min(e.Position, event.Number-1)
+			e.ReadTo = min(e.ReadTo, e.Position)
 		}
 	}
 }

@@ -22,7 +22,10 @@ type Endpoint struct {
 	Enabled     bool
 	// Position is the number of the last event whose delivery exists. Events up to
 	// CatchUpTo are sent in order, one at a time.
-	Position, CatchUpTo        int64
+	Position, CatchUpTo int64
+	// ReadTo is the highest Position so far. Up to it, an event without a delivery was not for this
+	// endpoint, or its delivery was removed for its age.
+	ReadTo                     int64
 	Failures                   int       // since the last success
 	FailingSince               time.Time // the first of them; zero if there is none
 	FailedHours                int       // counted since then
@@ -53,6 +56,7 @@ var endpointTable = newTable("webhook_endpoints", []string{"id"},
 	timeColumn("previous_until", func(e *Endpoint) *time.Time { return &e.PreviousUntil }).as(mutable),
 	intColumn("position", func(e *Endpoint) *int64 { return &e.Position }).as(mutable),
 	intColumn("catch_up_to", func(e *Endpoint) *int64 { return &e.CatchUpTo }).as(mutable),
+	intColumn("read_to", func(e *Endpoint) *int64 { return &e.ReadTo }).as(mutable),
 	intColumn("failures", func(e *Endpoint) *int { return &e.Failures }).as(mutable),
 	timeColumn("failing_since", func(e *Endpoint) *time.Time { return &e.FailingSince }).as(mutable),
 	intColumn("failed_hours", func(e *Endpoint) *int { return &e.FailedHours }).as(mutable),
@@ -379,6 +383,7 @@ func (c *Changes) saveEndpoints(ctx context.Context, tx *db.Tx) error {
 // locked: events that get their numbers later are the endpoint's.
 func lastEvent(ctx context.Context, tx *db.Tx, e *Endpoint) (err error) {
 	e.Position, err = lockEvents(ctx, tx, e.Merchant)
+	e.ReadTo = e.Position
 	return err
 }
 

@@ -130,6 +130,7 @@ func (g *Given) endpointsAfter(c *Changes) []Endpoint {
 	}
 	for _, e := range c.endpoints.added {
 		e.Position = g.lastEvent(e.Merchant)
+		e.ReadTo = e.Position
 		list = append(list, e)
 	}
 	return list

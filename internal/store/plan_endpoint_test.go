@@ -123,6 +123,9 @@ func writeText(t *testing.T, s *store.Store, text string) error {
 func (v *exercise) redeliverRanges() {
 	m, endpoint := v.merchants[0].ID, v.id()
 	t, s, ctx := v.t, v.s, v.t.Context()
+	v.commit(store.Capacity{}, func(n *store.Needs) { n.NewEndpoint(m) }, func(_ *store.Loaded, c *store.Changes) {
+		c.AddEndpoint(store.Endpoint{Merchant: m, ID: endpoint, URL: "https://shop.example/again", Events: []string{"*"}, Enabled: true})
+	})
 	found, err := s.EventRange(ctx, m, time.Unix(0, 0), v.far, 100)
 	if err != nil || found.Total == 0 {
 		t.Fatalf("%+v, %v", found, err)

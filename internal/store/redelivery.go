@@ -129,28 +129,35 @@ func (tx *Tx) RedeliverPart(ctx context.Context, of Redelivery, limit int) (n in
 }
 
 // redeliverTo sends an event again to each URL that has it, or to one endpoint, also if that
-// never had it. An endpoint that is disabled or deleted gets nothing.
+// never had it: if it was disabled meanwhile, once it is enabled.
 func (tx *Tx) redeliverTo(ctx context.Context, e *payment.Event, endpoint payment.ID) error {
 	if endpoint.IsZero() {
 		_, err := tx.Redeliver(ctx, e)
 		return err
 	}
-	n, err := tx.ExecCount(ctx, `UPDATE deliveries SET state = 'pending', next_at = $1, schedule_step = 0, restarts = 0, updated_at = $1
-		WHERE merchant_id = $2 AND event_number = $3 AND endpoint_id = $4 AND length(claimed_by) = 0 AND EXISTS (SELECT 1 FROM webhook_endpoints w
-			WHERE w.merchant_id = deliveries.merchant_id AND w.id = deliveries.endpoint_id AND w.enabled = 1)`, micros(tx.Now), e.Merchant[:], e.Number, endpoint[:])
+	rows, err := tx.Query(ctx, "SELECT "+endpointTable.selected+" FROM webhook_endpoints t WHERE t.merchant_id = $1 AND t.id = $2"+tx.ForUpdate(), e.Merchant[:], endpoint[:])
+	to, err := db.Collect(rows, err, scanEndpoint)
+	if err != nil || len(to) == 0 {
+		return err
+	}
+	state, at := DeliveryPending, tx.Now
+	if !to[0].Enabled {
+		state, at = DeliveryPaused, time.Time{}
+	}
+	n, err := tx.ExecCount(ctx, `UPDATE deliveries SET state = $1, next_at = $2, schedule_step = 0, restarts = 0, updated_at = $3
+		WHERE merchant_id = $4 AND event_number = $5 AND endpoint_id = $6 AND length(claimed_by) = 0`,
+		string(state), micros(at), micros(tx.Now), e.Merchant[:], e.Number, endpoint[:])
 	if err != nil || n > 0 {
 		return err
 	}
-	// It has none, or it is claimed now.
-	rows, err := tx.Query(ctx, `SELECT w.url FROM webhook_endpoints w WHERE w.merchant_id = $1 AND w.id = $2 AND w.enabled = 1
-		AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.merchant_id = $1 AND d.event_number = $3 AND d.endpoint_id = $2)`, e.Merchant[:], endpoint[:], e.Number)
-	urls, err := db.Collect(rows, err, func(r db.Scanner) (url string, err error) { return url, r.Scan(&url) })
-	if err != nil || len(urls) == 0 {
-		return err
+	err = tx.QueryRow(ctx, "SELECT count(*) FROM deliveries WHERE merchant_id = $1 AND event_number = $2 AND endpoint_id = $3",
+		e.Merchant[:], e.Number, endpoint[:]).Scan(&n)
+	if err != nil || n > 0 {
+		return err // claimed now
 	}
 	d := &Delivery{
-		Merchant: e.Merchant, ID: tx.NewID(), EventNumber: e.Number, Subject: e.Subject, Endpoint: endpoint, URL: urls[0],
-		State: DeliveryPending, NextAt: tx.Now, CreatedAt: tx.Now, UpdatedAt: tx.Now,
+		Merchant: e.Merchant, ID: tx.NewID(), EventNumber: e.Number, Subject: e.Subject, Endpoint: endpoint, URL: to[0].URL,
+		State: state, NextAt: at, CreatedAt: tx.Now, UpdatedAt: tx.Now,
 	}
 	return tx.InsertNew(ctx, deliveryTable.insert, deliveryTable.row(d))
 }
