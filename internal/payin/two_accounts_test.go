@@ -118,3 +118,44 @@ func TestTwoPaymentsAtTwoAccounts(t *testing.T) {
 		g.WantProven()
 	})
 }
+
+// A restored backup lacks that an order was charged at another account, and the order is charged again:
+// the payer can pay both. All of it is booked: what comes at the order's account is the order's, and
+// what comes at the other one is the platform's, with a case that names the order's external id.
+func TestChargedAtAnotherAccountInALostPast(t *testing.T) {
+	for name, paid := range map[string][]string{
+		"only there":        {"second"},
+		"there, then here":  {"second", coretest.BankName},
+		"here, then there":  {coretest.BankName, "second"},
+		"there, once again": {"second", "second"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+				threeAccounts(g, "done, done, done")
+				p, _, err := g.Payins.Create(t.Context(), g.Merchant, coretest.PayinRequest("order", ""))
+				g.Must(err)
+				here := money.Cents(0)
+				for _, account := range paid {
+					if account == p.Processor {
+						here = p.Amount
+					}
+					g.Must(g.Payins.Receive(t.Context(), account, p.ExternalID, paidBy(pix(account, p.Amount)), nil))
+				}
+				if here > 0 {
+					g.WantPayin(p, payment.PayinPaid, here, 1)
+				} else {
+					g.WantPayin(p, payment.PayinPending, 0, 0)
+				}
+				g.WantBalances(coretest.Opening+here, 0)
+				wantUnidentified(g, p.Amount)
+				g.WantCases(store.CaseUnmatchedReceipt)
+				list, err := g.Store.OpenCases(t.Context(), 2)
+				g.Must(err)
+				if c := list[0]; c.Params["processor"] != "second" || c.Params["externalId"] != p.ExternalID || c.Amount != p.Amount {
+					t.Errorf("%+v", c)
+				}
+				g.WantProven()
+			})
+		})
+	}
+}
