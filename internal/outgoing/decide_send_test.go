@@ -18,7 +18,6 @@ func TestDecideRecordSend(t *testing.T) {
 	const s = time.Second
 	isAccepted := wanted{processing, payment.StepAccepted, outcomes(store.SendAccepted), held, 5 * s, ""}
 	review := wanted{processing, payment.StepReview, outcomes(store.SendIntent), held, 0, ""}
-
 	type row struct {
 		name   string
 		given  given
@@ -49,6 +48,7 @@ func TestDecideRecordSend(t *testing.T) {
 		{"refused", unknown, refused, hasFailed(store.SendRefused)},
 		{"not sent", unknown, notSent, stays(payment.StepQueued, s, store.SendNotSent)},
 		{"not sent", accepted, notSent, isAccepted},
+		{"refused: the processor has reported that it has the transfer", accepted, refused, isAccepted},
 		{"paid", unknown, paid, isPaid(store.SendPaid)},
 		{"paid", accepted, paid, isPaid(store.SendPaid)},
 		{"no answer", accepted, none, isAccepted},

@@ -102,6 +102,8 @@ func (v *RecordSendOp) refused(l *store.Loaded, c *store.Changes, p *payment.Pay
 	_, asked := l.Consent(p.Processor, p.ExternalID) // about an earlier send, which may pay
 	final := refusalIsFinal(sends) && !asked
 	switch {
+	case last.Outcome == store.SendAccepted:
+		return nil // the processor has reported the transfer since: its result decides
 	case final && last.Outcome != store.SendNotFound:
 		return v.failed(l, c, p, store.SendRefused, v.answer.Failure, v.answer.Evidence)
 	case last.Outcome != store.SendIntent && last.Outcome != store.SendUnknown && last.Outcome != store.SendNotFound:
