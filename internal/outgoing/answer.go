@@ -307,10 +307,11 @@ func (v *recordAnswer) recordSent(l *store.Loaded, c *store.Changes, a *payment.
 
 func (v *recordAnswer) recordLookUp(l *store.Loaded, c *store.Changes, a *payment.DisputeAnswer, needed bool) {
 	a.Lookups++
-	quiet := a.SentAt.Add(v.effect.Timeout + v.effect.QuietPeriod)
-	if quiet.Before(v.restoredAt) {
-		quiet = v.restoredAt
+	last := a.SentAt.Add(v.effect.Timeout) // until then it may have left
+	if last.Before(v.restoredAt) {
+		last = v.restoredAt
 	}
+	quiet := last.Add(v.effect.QuietPeriod)
 	switch {
 	case v.report.Lookup == processor.Found:
 		v.end(c, a, answerTaken)

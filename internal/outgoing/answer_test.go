@@ -271,6 +271,9 @@ func TestFrozenAccountSendsNoAnswers(t *testing.T) {
 		g.Heartbeat()
 		g.Must(defend(g, d, "text"))
 		g.Run(g.Outgoing.SendAnswers)
+		wantAnswer(g, bank, payment.StepUnknown, "", 0)
+		g.Jump(time.Minute) // the quiet period
+		g.Run(g.Outgoing.SendAnswers)
 		wantAnswer(g, bank, payment.StepQueued, "", 0)
 		g.WantCases(store.CaseDisputeAnswer)
 		g.Clear()
@@ -278,6 +281,25 @@ func TestFrozenAccountSendsNoAnswers(t *testing.T) {
 		g.Run(g.Outgoing.SendAnswers)
 		wantAnswer(g, bank, payment.StepDone, "taken", 1)
 		g.WantCases()
+	})
+}
+
+// An answer that was sent right before the database was restored may appear within the quiet period: until
+// that is over, "not found" does not let it be sent a second time.
+func TestAnswerOfALostPastAppearsLate(t *testing.T) {
+	onDefender(t, processor.Done, func(t *testing.T, g *coretest.Gateway, bank *defender) {
+		d := disputed(g)
+		g.Must(defend(g, d, "text"))
+		g.Execute("UPDATE installation SET epoch = epoch - 3") // an older copy
+		g.Heartbeat()
+		g.Run(g.Outgoing.SendAnswers)
+		g.Jump(10 * time.Second)
+		g.Run(g.Outgoing.SendAnswers)
+		bank.has = true
+		g.Jump(2 * time.Minute)
+		g.Clear()
+		g.Run(g.Outgoing.SendAnswers)
+		wantAnswer(g, bank, payment.StepDone, "taken", 0)
 	})
 }
 
