@@ -43,13 +43,13 @@ func scanBatch(r db.Scanner) (batchRow, error) {
 	return b, batchTable.scan(r, &b)
 }
 
-// Counts of the payouts of a batch by status, each with the last change among them. batchItems reads
-// all payouts of the batch, at most 5,000. batchNotCompleted reads a range of the index of payouts
-// that are not COMPLETED, so its cost grows with their number.
+// Counts of the payouts of a batch by status, each with the last change among them: the index payouts_batch
+// has all that they read. batchItems counts all payouts of the batch, at most 5,000, batchNotCompleted only
+// those that are not COMPLETED.
 const (
 	batchItems        = "SELECT t.status, count(*), max(t.updated_at)" + ofBatch + " GROUP BY t.status"
-	batchNotCompleted = "SELECT t.status, count(*), max(t.updated_at)" + ofBatch + " AND t.status IN ('PENDING', 'PROCESSING', 'FAILED', 'CANCELED', 'RETURNED') AND t.status <> 'COMPLETED' GROUP BY t.status"
-	ofBatch           = " FROM payouts t WHERE t.merchant_id = $1 AND t.id >= $2 AND t.id <= $3 AND t.batch_id = $4"
+	batchNotCompleted = "SELECT t.status, count(*), max(t.updated_at)" + ofBatch + " AND t.status IN ('PENDING', 'PROCESSING', 'FAILED', 'CANCELED', 'RETURNED') GROUP BY t.status"
+	ofBatch           = " FROM payouts t WHERE t.merchant_id = $1 AND t.batch_id = $2 AND length(t.batch_id) > 0"
 )
 
 // readCounts reads the counts of a batch, and derives UpdatedAt from its row and its payouts:
@@ -60,7 +60,7 @@ func readCounts(ctx context.Context, q querier, b *payment.PayoutBatch) error {
 	if !b.CompletedAt.IsZero() {
 		text = batchNotCompleted
 	}
-	rows, err := q.Query(ctx, text, b.Merchant[:], b.First[:], b.Last[:], b.ID[:])
+	rows, err := q.Query(ctx, text, b.Merchant[:], b.ID[:])
 	b.Counts = map[payment.PayoutStatus]int64{}
 	rest := b.Count
 	_, err = db.Collect(rows, err, func(r db.Scanner) (none struct{}, err error) {

@@ -247,6 +247,8 @@ CREATE INDEX payouts_to_look_up ON payouts (merchant_id, processor, next_at) WHE
 CREATE INDEX payouts_status ON payouts (merchant_id, status, id) WHERE status <> 'COMPLETED';
 CREATE INDEX payouts_claimed ON payouts (claimed_by) WHERE length(claimed_by) > 0;
 CREATE INDEX payouts_end_to_end ON payouts (merchant_id, end_to_end_id) WHERE end_to_end_id <> '';
+-- The counts of a batch, and its last change, without a look at its payouts.
+CREATE INDEX payouts_batch ON payouts (merchant_id, batch_id, status, updated_at) WHERE length(batch_id) > 0;
 CREATE INDEX payouts_to_approve ON payouts (next_at, merchant_id) WHERE next_at > 0 AND step = 'approval';
 
 -- Payouts that were accepted together, in the commit of the batch. Its external id is a
