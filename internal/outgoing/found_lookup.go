@@ -32,7 +32,7 @@ func (e *Executor) lookUpFound(ctx context.Context) (int, error) {
 		f := &due[i]
 		transferrer, ok := e.Processors.Find(f.Processor).(processor.Transferrer)
 		pool := e.lookUps.Of(f.Processor, 0)
-		if !ok || pool.Free() == 0 || e.lookUpBreakers.Allow(f.Processor, 1) == 0 {
+		if !ok || e.Processors.Refused(f.Processor) || pool.Free() == 0 || e.lookUpBreakers.Allow(f.Processor, 1) == 0 {
 			continue
 		}
 		op := &claimFound{node: e.Node.ID(), key: *f, jitter: worker.NewJitter(e.Env.Random)}

@@ -160,6 +160,30 @@ func TestFoundTransferCameBack(t *testing.T) {
 	}
 }
 
+// While the processor refuses the credentials of its account, a found transfer is not looked up: once they
+// are accepted, its money that came back is booked at once, and not a day later.
+func TestFoundTransferWaitsForCredentials(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		accounts := suspendableAccounts(g)
+		payLost(g, "lost", 900_00)
+		lost := g.Bank.Transfers[g.Store.ExternalID(&g.Merchant, payment.OperationPayout, "lost")]
+		lost.State = processor.TransferProcessing
+		g.Clear()
+		work(g)
+		g.WantBalances(100_00, 0)
+		lost.State = processor.TransferFailed
+		accounts.refused, g.Bank.AnswerQuery = true, func(*coretest.Bank, string) processor.TransferReport { return processor.TransferReport{} }
+		for range 20 {
+			g.Jump(12 * time.Hour)
+			g.LookUp()
+		}
+		accounts.refused, g.Bank.AnswerQuery = false, nil
+		g.Jump(time.Minute)
+		g.LookUp()
+		g.WantBalances(coretest.Opening, 0)
+	})
+}
+
 // Finding H4: a copy of the disk has its marker with it, and a new container has none, so
 // the restore is not recognised. A processor that is not idempotent is looked up before
 // every first send.
