@@ -113,7 +113,6 @@ func (v *dispatch) Decide(l *store.Loaded, c *store.Changes) error {
 			dropUnselected(c, &e, event, next.Known)
 		}
 		e.ReadTo = max(e.ReadTo, e.Position)
-		e.ReadTo = max(e.ReadTo, e.Position)
 	}
 	if v.read == 0 {
 		return nil
