@@ -209,10 +209,13 @@ func (v following) bringBack(d *payment.Dispute, more money.Cents) error {
 	if amount <= 0 {
 		return nil
 	}
-	v.c.OpenCase(store.Case{
-		Merchant: v.p.Merchant, Kind: store.CaseOverpaid, Subject: v.p.ID, Amount: amount, Params: store.ReasonDisputed.With(store.Params{}),
-	})
-	return v.c.Post(v.p.Merchant, v.p.ID, ledger.BringBackUnapplied(amount))
+	return BringBack(v.c, v.p.Merchant, v.p.ID, amount, store.ReasonDisputed)
+}
+
+// BringBack makes written-off surplus of a pay-in unapplied again, with a case.
+func BringBack(c *store.Changes, merchant, payin payment.ID, amount money.Cents, why store.CaseReason) error {
+	c.OpenCase(store.Case{Merchant: merchant, Kind: store.CaseOverpaid, Subject: payin, Amount: amount, Params: why.With(nil)})
+	return c.Post(merchant, payin, ledger.BringBackUnapplied(amount))
 }
 
 // left is what a dispute can still take: of what was received for the order, or applied to it,

@@ -92,7 +92,7 @@ var Recipes = []Recipe{
 	{UnappliedApplied, "unapplied → available or pending (fee → fees)", "an operator applied unapplied money to an order"},
 	{UnappliedReleased, "unapplied → available", "an operator made unapplied money available"},
 	{UnappliedWrittenOff, "unapplied → written_off", "an operator wrote unapplied money off: the platform keeps it"},
-	{UnappliedBack, "written_off → unapplied", "the payer disputes unapplied money that was written off: it is to be decided again"},
+	{UnappliedBack, "written_off → unapplied", "the payer disputes unapplied money that was written off, or its processor gave it back"},
 	{UnidentifiedMoved, "unidentified → clearing", "an operator found the merchant of unidentified money; on the platform's accounts only"},
 	{UnidentifiedArrived, "clearing → unapplied", "the same, on the merchant's accounts"},
 	{UnidentifiedKept, "unidentified → written_off", "an operator wrote unidentified money off: the platform keeps it"},

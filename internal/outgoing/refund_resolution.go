@@ -179,7 +179,7 @@ func (v *refundResolution) paid(l *store.Loaded, c *store.Changes, p *payment.Re
 }
 
 // takeAgain takes the money of a part that was believed to have failed: of unapplied money what
-// is still unapplied, then what has not settled of the order, then available money, and debt.
+// is still unapplied or was written off, then what has not settled of the order, then available money, and debt.
 func takeAgain(l *store.Loaded, c *store.Changes, p *payment.RefundPart, r *payment.Refund) error {
 	payin, ok := l.Payin(p.Merchant, p.Payin)
 	if !ok {
@@ -187,7 +187,10 @@ func takeAgain(l *store.Loaded, c *store.Changes, p *payment.RefundPart, r *paym
 	}
 	left := payment.SurplusLeft(&payin, l.ReceiptsOf(p.Merchant, p.Payin), l.RefundPartsOf(p.Merchant, p.Payin))
 	onlyUnapplied := p.Unapplied == p.Amount
-	p.Unapplied = TakeUnapplied(l, c, p.Merchant, p.Payin, min(p.Unapplied, left))
+	var err error
+	if p.Unapplied, err = TakeUnapplied(l, c, p.Merchant, p.Payin, min(p.Unapplied, left)); err != nil {
+		return err
+	}
 	if onlyUnapplied { // others may have its money now
 		p.Surplus = p.Unapplied == p.Amount
 	}
@@ -206,8 +209,14 @@ func Unapplied(l *store.Loaded, merchant, payin payment.ID) (sum money.Cents) {
 
 // TakeUnapplied closes the open cases about unapplied money of an order, as up to amount of it
 // was given back to its payer, and returns how much. The rest of the last one gets a new
-// case. The caller posts the entry.
-func TakeUnapplied(l *store.Loaded, c *store.Changes, merchant, payin payment.ID, amount money.Cents) (taken money.Cents) {
+// case. If they do not suffice, written-off money is unapplied again first: the platform must not
+// keep what has left. The disputes of the order are loaded; the caller posts the entry.
+func TakeUnapplied(l *store.Loaded, c *store.Changes, merchant, payin payment.ID, amount money.Cents) (taken money.Cents, err error) {
+	if back := min(amount-Unapplied(l, merchant, payin), l.WrittenOff(merchant, payin)); back > 0 {
+		if err := dispute.BringBack(c, merchant, payin, back, store.ReasonGivenBack); err != nil {
+			return 0, err
+		}
+	}
 	for _, v := range l.OpenCasesAbout(merchant, payin, store.CaseOverpaid) {
 		if taken == amount {
 			break
@@ -219,7 +228,7 @@ func TakeUnapplied(l *store.Loaded, c *store.Changes, merchant, payin payment.ID
 			c.OpenCase(store.Case{Merchant: merchant, Kind: store.CaseOverpaid, Subject: payin, Amount: rest})
 		}
 	}
-	return taken
+	return taken, nil
 }
 
 // exceeds marks a part that was paid after it failed, when its money had already gone to another

@@ -97,6 +97,7 @@ func (v *find) Needs(n *store.Needs) {
 	n.RefundByExternalID(v.receipt.Merchant, v.externalID)
 	n.ReceivablesOf(v.receipt.Merchant, v.receipt.Payin)
 	n.OpenCasesAbout(v.receipt.Merchant, v.receipt.Payin, store.CaseOverpaid)
+	n.DisputesOfPayin(v.receipt.Merchant, v.receipt.Payin)
 	n.Balances(v.receipt.Merchant)
 }
 
@@ -111,7 +112,7 @@ func (v *find) mayBe(p payment.RefundPart) bool {
 }
 
 // Decide sets the money aside: first what exceeded the order of this payment and is still
-// unapplied, then what has not settled of the order, then available money, and debt. A
+// unapplied or was written off, then what has not settled of the order, then available money, and debt. A
 // case is opened if it exceeds what refunds and disputes have left of the paid amount of the
 // pay-in, or if that was never paid in full.
 func (v *find) Decide(l *store.Loaded, c *store.Changes) error {
@@ -132,7 +133,10 @@ func (v *find) Decide(l *store.Loaded, c *store.Changes) error {
 		return store.ErrNotFound
 	}
 	receipts := l.ReceiptsOf(m, p.ID)
-	unapplied := outgoing.TakeUnapplied(l, c, m, p.ID, min(v.listed.Amount, v.surplus(parts), payment.SurplusLeft(&p, receipts, parts)))
+	unapplied, err := outgoing.TakeUnapplied(l, c, m, p.ID, min(v.listed.Amount, v.surplus(parts), payment.SurplusLeft(&p, receipts, parts)))
+	if err != nil {
+		return err
+	}
 	ofOrder := v.listed.Amount - unapplied
 	_, legal := payment.PayinTable.Next(p.Status, payment.OnRefundPart)
 	beyond := ofOrder > 0 && (!legal || ofOrder > payment.RefundLeft(&p, receipts, parts, unapplied))

@@ -243,6 +243,9 @@ func TestMixedOperations(t *testing.T) {
 		if want := given + lost - received - coretest.Opening; b[ledger.Clearing(coretest.BankName)] != want || b[ledger.Held] != 0 {
 			r.Fatalf("clearing is %d, the bank's records say %d; held %d\n%s", b[ledger.Clearing(coretest.BankName)], want, b[ledger.Held], m.Log)
 		}
+		if left := received - given - lost - open; b[ledger.WrittenOff] > left {
+			r.Fatalf("%d is written off, the bank has %d left\n%s", b[ledger.WrittenOff], left, m.Log)
+		}
 		if p := m.ReadPayin(m.payin); p.RefundedAmount > p.PaidAmount {
 			r.Fatalf("%d of %d is refunded", p.RefundedAmount, p.PaidAmount)
 		}

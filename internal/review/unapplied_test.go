@@ -328,3 +328,67 @@ func TestWrittenOffMoneyOfAnotherPayment(t *testing.T) {
 		d.WantCases(store.CaseOverpaid)
 	})
 }
+
+// Surplus that was written off and is given back at the processor's panel is paid by the platform,
+// which has it: the order and the merchant's balance stay as they are.
+func TestWrittenOffMoneyIsGivenBackAtThePanel(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		panel             money.Cents
+		written, refunded int64
+		status            payment.PayinStatus
+	}{
+		{"all of it", 30_00, 0, 0, payment.PayinPaid},
+		{"a part", 20_00, 10_00, 0, payment.PayinPaid},
+		{"with a part of the order", 50_00, 0, 20_00, payment.PayinPartiallyRefunded},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+				d := newDesk(g)
+				p := d.PaidPayin("p", 130_00)
+				v := d.only(store.CaseOverpaid)
+				d.resolve(request(&v, store.ResolvedWriteOff))
+				d.Bank.RefundAtPanel("panel", "p 1", c.panel)
+				d.ReadFeeds()
+				d.wantUnapplied(received-c.refunded, 0, c.written)
+				if got := d.ReadPayin(p); got.Status != c.status || int64(got.RefundedAmount) != c.refunded {
+					t.Errorf("it is %s, refunded %d; want %s, %d", got.Status, got.RefundedAmount, c.status, c.refunded)
+				}
+				d.WantCases()
+				d.Bank.EndRefund("panel", processor.TransferFailed) // what came back is to be decided again
+				d.ReadFeeds()
+				d.wantUnapplied(received, 30_00-c.written, c.written)
+				v = d.only(store.CaseOverpaid)
+				d.resolve(request(&v, store.ResolvedWriteOff))
+				d.wantUnapplied(received, 0, 30_00)
+				d.Bank.Disputes(p.ExternalID, processor.Dispute{ID: "D", PaymentID: "p 1", Amount: 130_00, State: processor.DisputeOpen})
+				d.Notify("D", "charge "+p.ExternalID)
+				d.Apply()
+				d.wantUnapplied(received-130_00, 30_00, 0)
+			})
+		})
+	}
+}
+
+// A return of surplus that failed, whose money was written off since, and that is paid after all.
+func TestWrittenOffMoneyIsReturnedLate(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		d := newDesk(g)
+		d.PaidPayin("p", 130_00)
+		v := d.only(store.CaseOverpaid)
+		d.resolve(request(&v, store.ResolvedReturn))
+		id := ""
+		d.Bank.Refunds.Answer = func(_ *coretest.Bank, r processor.RefundRequest) processor.TransferAnswer {
+			id = r.ExternalID
+			return processor.TransferAnswer{Outcome: processor.Refused}
+		}
+		d.Send()
+		v = d.only(store.CaseOverpaid)
+		d.resolve(request(&v, store.ResolvedWriteOff))
+		d.wantUnapplied(received, 0, 30_00)
+		d.Bank.RefundAtPanel(id, "p 1", 30_00)
+		d.ReadFeeds()
+		d.wantUnapplied(received, 0, 0)
+		d.WantCases()
+	})
+}

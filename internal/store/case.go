@@ -63,7 +63,8 @@ const (
 	ReasonIDInUse CaseReason = "id_in_use" // by the processor's words, which then does not find it
 
 	// Of CaseOverpaid.
-	ReasonDisputed CaseReason = "disputed_after_write_off" // its amount was written off before
+	ReasonDisputed  CaseReason = "disputed_after_write_off" // its amount was written off before
+	ReasonGivenBack CaseReason = "refunded_after_write_off" // likewise; closed when it is opened
 
 	// Of CaseUnmatchedReceipt.
 	ReasonSamePix CaseReason = "same_pix" // bookedAt: the account whose payment of the order has the same endToEndId
@@ -294,7 +295,7 @@ func (l *Loaded) WrittenOff(merchant, payin payment.ID) (sum cents) {
 		if v.Resolution == ResolvedWriteOff {
 			sum += v.Amount
 		}
-		if v.Params.Reason() == ReasonDisputed {
+		if reason := v.Params.Reason(); reason == ReasonDisputed || reason == ReasonGivenBack {
 			sum -= v.Amount
 		}
 	}
