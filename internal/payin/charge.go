@@ -83,10 +83,12 @@ const (
 )
 
 // register registers an order at its account, and at the next ones of its merchant's routes
-// while each takes no charge.
+// while each takes no charge. claimed is zero if the request was repeated: its charge is announced,
+// as the first answer lacked it.
 func (s *Service) register(ctx context.Context, m *store.Merchant, p payment.Payin, claimed store.Charge, personal payment.PersonalData) (payment.Payin, error) {
+	repeated := claimed.ClaimedBy.IsZero()
 	for began, left := s.Env.Clock.Monotonic(), requestLimit; ; {
-		op, answer, err := s.registerHere(ctx, m, p, claimed, personal, left)
+		op, answer, err := s.registerHere(ctx, m, p, claimed, personal, left, repeated)
 		if op == nil || op.movedTo == "" {
 			return answer, err
 		}
@@ -101,7 +103,7 @@ func (s *Service) register(ctx context.Context, m *store.Merchant, p payment.Pay
 // registerHere registers an order at the account that the order names, if this process has
 // claimed the work, or can claim it now; else the work is another process's, or waits. op is
 // nil if no call was recorded. left is the time that the request has.
-func (s *Service) registerHere(ctx context.Context, m *store.Merchant, p payment.Payin, claimed store.Charge, personal payment.PersonalData, left time.Duration) (op *recordCharge, answer payment.Payin, err error) {
+func (s *Service) registerHere(ctx context.Context, m *store.Merchant, p payment.Payin, claimed store.Charge, personal payment.PersonalData, left time.Duration, announce bool) (op *recordCharge, answer payment.Payin, err error) {
 	charger, profile, err := s.charger(p.Processor)
 	if claimed.ClaimedBy.IsZero() {
 		if err != nil {
@@ -129,6 +131,7 @@ func (s *Service) registerHere(ctx context.Context, m *store.Merchant, p payment
 		s.callUntil(ctx, w, min(left, profile.Charge.Timeout))
 	}
 	op = s.newRecord(p, w)
+	op.announce = announce
 	if err := s.record(ctx, op); err != nil {
 		s.mu.Lock()
 		s.unrecorded = append(s.unrecorded, op)

@@ -1,6 +1,7 @@
 package payin_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -111,5 +112,35 @@ func TestUnsafeChargeIsNotRequestedAgain(t *testing.T) {
 		if *requests != 1 || stored(g, p).Ready() || !work(g, p).MayExist {
 			t.Errorf("%d requests, left to do: %+v", *requests, work(g, p))
 		}
+	})
+}
+
+// A charge that a repeated request gets is announced as one that the worker gets: the merchant's first
+// answer lacked it, and pages that other processes serve learn of it by the event.
+func TestChargeOfARepeatedRequestIsAnnounced(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		g.Bank.AnswerCharge = func(b *coretest.Bank, _ processor.ChargeRequest) processor.ChargeAnswer {
+			return processor.ChargeAnswer{}
+		}
+		if _, err := create(g, coretest.PayinRequest("order", "")); !problem.Is(err, problem.ProcessorTimeout) {
+			t.Fatalf("the first answer is %v", err)
+		}
+		g.WantEvents([]payment.EventType(nil)...)
+		g.Bank.AnswerCharge = nil
+		g.Pass(time.Minute)
+		p, err := create(g, coretest.PayinRequest("order", ""))
+		if err != nil || !p.Ready() {
+			t.Fatalf("the second answer is %+v, %v", p, err)
+		}
+		g.WantEvents(payment.EventPayinUpdated)
+		list, err := g.Store.Events(t.Context(), g.Merchant.ID, 0, 1)
+		g.Must(err)
+		if !strings.Contains(string(list[0].Body), p.Details.PIX.QRCode) || list[0].Version != p.Version {
+			t.Errorf("event %s of version %d, want the code and version %d", list[0].Body, list[0].Version, p.Version)
+		}
+		if _, err = create(g, coretest.PayinRequest("order", "")); err != nil {
+			t.Errorf("a third request: %v", err)
+		}
+		g.WantEvents(payment.EventPayinUpdated)
 	})
 }

@@ -247,6 +247,6 @@ func TestUnconfirmedChargeIsRequestedAgain(t *testing.T) {
 		if err != nil || !replayed || !p.Ready() || calls != 3 {
 			t.Errorf("continued: %s, replayed %v, %v, after %d calls", p.Status, replayed, err, calls)
 		}
-		g.WantEvents()
+		g.WantEvents(payment.EventPayinUpdated)
 	})
 }

@@ -57,7 +57,7 @@ func TestChargeThatDiffersIsNotShown(t *testing.T) {
 		if len(list) != 0 {
 			t.Errorf("cases are still open: %+v", list)
 		}
-		g.WantEvents()
+		g.WantEvents(payment.EventPayinUpdated)
 	})
 }
 
