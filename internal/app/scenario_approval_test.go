@@ -131,3 +131,26 @@ func TestApproval(t *testing.T) {
 		g.Verify(t)
 	})
 }
+
+// A payout that nobody decided about in 72 hours says so: to its reader, in the list and in its event.
+func TestExpiredApprovalIsShown(t *testing.T) {
+	onBoth(t, func(t *testing.T, g *apptest.Installed) {
+		asker := needApproval(t, g, 2)
+		boss := credentialOf(t, g, "payout:approve")
+		request := func(reference string) (path string) {
+			t.Helper()
+			return "/payout/" + asker.Must(201, "POST", "/payout", with(with(payoutOf, "500", "601"), "{ref}", reference)).Get("id")
+		}
+		canceled, expired := request("canceled"), request("expired")
+		boss.Must(200, "POST", expired+"/approve", "")
+		asker.Must(200, "POST", canceled+"/cancel", "")
+		g.Must(204, "POST", "/sandbox/clock", `{"advance":262800}`)
+		await(g.Gateway, expired, "CANCELED")
+		const shown = `"approval":"required","approvals":{"given":1,"needed":2,"expired":true}`
+		wantShown(t, g, shown, expired, "/payout?referenceId=expired", "/events")
+		if got := g.Must(200, "GET", canceled, ""); strings.Contains(got.Body, "approvals") {
+			t.Errorf("the payout that its merchant canceled is %s", got.Body)
+		}
+		g.Verify(t)
+	})
+}

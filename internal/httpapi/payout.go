@@ -49,14 +49,14 @@ func (a *API) findPayout(ctx context.Context, m store.Merchant, r *wire.PayoutRe
 func (a *API) payoutView(c *call, withBeneficiary bool) func(p *payment.Payout) ([]byte, error) {
 	return func(p *payment.Payout) ([]byte, error) {
 		var approvals payment.Approvals
-		if p.Waits() {
+		if p.Undecided() {
 			counts, err := a.reader.ApprovalsOf(c.ctx, c.merchant.ID, []payment.ID{p.ID})
 			if err != nil {
 				return nil, readError(err)
 			}
 			approvals = counts[p.ID].Missing()
 		}
-		return wire.WaitingPayout(p, approvals, withBeneficiary), nil
+		return wire.UndecidedPayout(p, approvals, withBeneficiary), nil
 	}
 }
 
@@ -103,20 +103,20 @@ func (a *API) listPayouts(c *call) error {
 			if list, err = a.reader.Payouts(ctx, merchant, f); err != nil {
 				return nil, err
 			}
-			var waiting []payment.ID
+			var undecided []payment.ID
 			for i := range list {
-				if list[i].Waits() {
-					waiting = append(waiting, list[i].ID)
+				if list[i].Undecided() {
+					undecided = append(undecided, list[i].ID)
 				}
 			}
-			if len(waiting) > 0 {
-				counts, err = a.reader.ApprovalsOf(ctx, merchant, waiting)
+			if len(undecided) > 0 {
+				counts, err = a.reader.ApprovalsOf(ctx, merchant, undecided)
 			}
 			return list, err
 		},
 		id: func(p *payment.Payout) payment.ID { return p.ID },
 		view: func(p *payment.Payout) ([]byte, error) {
-			return wire.WaitingPayout(p, counts[p.ID].Missing(), false), nil
+			return wire.UndecidedPayout(p, counts[p.ID].Missing(), false), nil
 		},
 		operation: payment.OperationPayout,
 	})

@@ -105,8 +105,12 @@ const approvalTime = 72 * time.Hour
 // ApprovalEnds is when a payout that needs approval is canceled if nobody has decided.
 func ApprovalEnds(p *Payout) time.Time { return p.CreatedAt.Add(approvalTime) }
 
-// Approvals are how many approvals a payout has, and how many it needs.
-type Approvals struct{ Given, Needed int64 }
+// Approvals are how many approvals a payout has, and how many it needs. Expired: they did not come
+// in time.
+type Approvals struct {
+	Given, Needed int64
+	Expired       bool
+}
 
 // Missing are the approvals of a payout that was read before them and waits: it lacks one at least.
 func (a Approvals) Missing() Approvals {
@@ -117,6 +121,11 @@ func (a Approvals) Missing() Approvals {
 // Waits reports whether a payout waits for approval.
 func (p *Payout) Waits() bool {
 	return p.Status == PayoutPending && p.Approval == ApprovalRequired
+}
+
+// Undecided reports whether a payout waits for approval, or has ended without it.
+func (p *Payout) Undecided() bool {
+	return p.Waits() || p.Status == PayoutCanceled && p.Approval == ApprovalRequired
 }
 
 // ShownApproval is the approval of a payout as it is shown. A transfer that its processor has was

@@ -103,7 +103,7 @@ func (s *Service) newRequestOp(m store.Merchant, r *wire.PayoutRequest, p paymen
 	in, err := s.Store.NewPayout(p, r.Fingerprint, r.IdempotencyKey)
 	op := &RequestOp{in: in, limits: &m.Limits.Payout, approval: approvalRequest(&m, &p, r), awaited: s.awaited(&m, p.Processor), history: s.History(), Payout: p}
 	if err == nil && s.Wanted != nil && s.Wanted(m.ID, payment.EventPayoutCreated) {
-		op.announced = wire.WaitingPayout(&p, payment.Approvals{Needed: op.approval.Needed}, false)
+		op.announced = wire.UndecidedPayout(&p, payment.Approvals{Needed: op.approval.Needed}, false)
 	}
 	return op, err
 }

@@ -114,14 +114,26 @@ func (s *Store) ApprovalsOf(ctx context.Context, merchant payment.ID, payouts []
 	list, err := db.Select(ctx, s.db, approvalsOfPayout, keysOf(refs), scanApproval)
 	counts := make(map[payment.ID]payment.Approvals, len(payouts))
 	for i := range list {
-		v := counts[list[i].Payout]
-		v.Needed += list[i].Needed
-		if list[i].Action == ApprovalGiven {
-			v.Given++
-		}
-		counts[list[i].Payout] = v
+		counts[list[i].Payout] = list[i].addTo(counts[list[i].Payout])
 	}
 	return counts, s.db.ReadError("approvals", err)
+}
+
+// CountApprovals is ApprovalsOf of a payout whose rows are loaded; zero if they are not.
+func (l *Loaded) CountApprovals(merchant, payout payment.ID) (counts payment.Approvals) {
+	for _, v := range l.Approvals(merchant, payout) {
+		counts = v.addTo(counts)
+	}
+	return counts
+}
+
+func (v *Approval) addTo(counts payment.Approvals) payment.Approvals {
+	counts.Needed += v.Needed
+	if v.Action == ApprovalGiven {
+		counts.Given++
+	}
+	counts.Expired = counts.Expired || v.Action == ApprovalExpired
+	return counts
 }
 
 // PayoutsUndecided lists up to limit payouts whose time for approval has ended, oldest first. If the

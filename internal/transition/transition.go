@@ -52,7 +52,8 @@ func Payout(l *store.Loaded, c *store.Changes, p *payment.Payout, on payment.Tri
 	if err := post(l, c, p.Merchant, p.ID, cell.Recipe, entries); err != nil {
 		return false, err
 	}
-	addEvent(c, payment.Event{Merchant: p.Merchant, Type: cell.Event, Subject: p.ID, Version: p.Version}, wire.Payout(p, false), p.WebhookURL, p.WebhookDisabled)
+	data := wire.UndecidedPayout(p, l.CountApprovals(p.Merchant, p.ID), false)
+	addEvent(c, payment.Event{Merchant: p.Merchant, Type: cell.Event, Subject: p.ID, Version: p.Version}, data, p.WebhookURL, p.WebhookDisabled)
 	return true, nil
 }
 

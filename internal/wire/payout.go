@@ -123,11 +123,12 @@ const payoutSize = 640
 // Payout is a payout as the API and its events show it. Events do not show the
 // beneficiary.
 func Payout(p *payment.Payout, withBeneficiary bool) []byte {
-	return WaitingPayout(p, payment.Approvals{}, withBeneficiary)
+	return UndecidedPayout(p, payment.Approvals{}, withBeneficiary)
 }
 
-// WaitingPayout is [Payout] with the approvals that it has and needs, if it waits for them.
-func WaitingPayout(p *payment.Payout, approvals payment.Approvals, withBeneficiary bool) []byte {
+// UndecidedPayout is [Payout] with the approvals that it has and needs, if it waits for them or they
+// did not come in time.
+func UndecidedPayout(p *payment.Payout, approvals payment.Approvals, withBeneficiary bool) []byte {
 	o := jsonwrite.New(payoutSize)
 	o.Text("id", p.ID.String())
 	o.Text("externalId", p.ExternalID)
@@ -142,10 +143,11 @@ func WaitingPayout(p *payment.Payout, approvals payment.Approvals, withBeneficia
 	o.TextIfAny("pixKey", p.Beneficiary.PIXKey) // else it cannot be decrypted
 	o.Text("pixKeyType", p.PIXKeyType)
 	o.Text("approval", string(p.ShownApproval()))
-	if p.Waits() && approvals.Needed > 0 {
+	if p.Waits() && approvals.Needed > 0 || p.Undecided() && approvals.Expired {
 		o.Begin("approvals")
 		o.Int("given", approvals.Given)
 		o.Int("needed", approvals.Needed)
+		o.TrueIf("expired", approvals.Expired)
 		o.End()
 	}
 	o.TextIfAny("webhookUrl", p.WebhookURL)
