@@ -119,7 +119,7 @@ type claimRefunds struct {
 
 func (e *Executor) newClaimRefunds(account string, queue store.PayoutQueue, limit int, profile processor.Effect) *claimRefunds {
 	return &claimRefunds{
-		due:  store.DueRefundParts{Account: account, Queue: queue, Limit: limit},
+		due:  store.DueRefundParts{Account: account, Queue: queue, Limit: limit, Debts: queue == store.ToSend && e.Node.History() > 0},
 		node: e.Node.ID(), restoredAt: e.Node.RestoredAt(), epoch: e.Node.Epoch(), history: e.Node.History(), profile: profile,
 		isFrozen: e.isFrozenFor,
 	}
@@ -135,6 +135,9 @@ func (v *claimRefunds) Class() commit.Class { return commit.Claim }
 func (v *claimRefunds) Needs(n *store.Needs) {
 	n.ClaimingNode(v.node)
 	n.DueRefundParts(v.due)
+	if v.due.Debts {
+		n.Feed(store.Transfers(v.due.Account))
+	}
 }
 
 // Decide records the intent to send each due part, before a byte leaves, or claims it to be
@@ -161,6 +164,8 @@ func (v *claimRefunds) Decide(l *store.Loaded, c *store.Changes) error {
 		case v.isFrozen(p.Merchant, p.Processor): // of another account, from which its money may have left
 			p.NextAt, p.Lookups = l.Now().Add(frozenWait), min(p.Lookups, 1)
 			c.SetRefundPart(p)
+			continue
+		case v.waitsForDebt(l, c, &p):
 			continue
 		case lookUpPartBefore(v.profile, &p, v.node, l.Now()): // after that wait, or each wait would cost a look-up
 			p.Step, p.NextAt = payment.StepUnknown, l.Now()

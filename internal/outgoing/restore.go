@@ -62,14 +62,14 @@ func withoutTransfer(sends []store.Send) bool {
 	return !slices.ContainsFunc(sends, func(s store.Send) bool { return !s.Outcome.NoEffect() && s.Outcome != store.SendNotFound })
 }
 
-// A payout that may be sent once its merchant owes nothing is claimed again after half the
-// time that it has waited, within these bounds.
+// A payout or refund that may be sent once its merchant owes nothing is claimed again after half
+// the time that it has waited, within these bounds.
 const (
 	debtWaitMin = time.Minute
 	debtWaitMax = time.Hour
 )
 
-// debtWaitBeforeCase is how long a payout waits for its merchant's debt before a case is
+// debtWaitBeforeCase is how long it waits for its merchant's debt before a case is
 // opened.
 const debtWaitBeforeCase = time.Hour
 
@@ -128,7 +128,44 @@ func (v *claimSends) waitsForDebt(l *store.Loaded, c *store.Changes, p *payment.
 		})
 	}
 	p.Lookups = min(p.Lookups, 1) // those of one wait do not delay the look-ups of the next one
-	p.NextAt = l.Now().Add(min(max(waited/2, debtWaitMin), debtWaitMax))
+	p.NextAt = l.Now().Add(debtWait(waited))
 	c.SetPayout(*p)
 	return true
+}
+
+// waitsForDebt is [claimSends.waitsForDebt] for a part of a refund: the refund may have been given up
+// in commits that the backup lacks, and its money have left. Its account may list no transfers.
+func (v *claimRefunds) waitsForDebt(l *store.Loaded, c *store.Changes, p *payment.RefundPart) bool {
+	if !v.due.Debts {
+		return false
+	}
+	since := v.restoredAt
+	if f, _ := l.Feed(store.Transfers(p.Processor)); f.ClearedAt.After(since) {
+		since = f.ClearedAt
+	}
+	if !p.CreatedAt.Before(since) {
+		return false
+	}
+	of := waitCase(p.Refund, "debt of part", int(p.Number))
+	owed := l.OwedBy(p.Merchant)
+	if owed == 0 {
+		c.CloseCase(p.Merchant, of, store.ResolvedByRepayment)
+		return false
+	}
+	waited := l.Now().Sub(since)
+	if waited >= debtWaitBeforeCase {
+		w := partCase(p, of, store.CaseRefundWaiting, "")
+		w.Params = store.ReasonRefundDebt.With(w.Params)
+		w.Params["owed"] = owed.String()
+		c.OpenCase(w)
+	}
+	p.Lookups = min(p.Lookups, 1)
+	p.NextAt = l.Now().Add(debtWait(waited))
+	c.SetRefundPart(*p)
+	return true
+}
+
+// debtWait is after how long what waits for a debt is claimed again.
+func debtWait(waited time.Duration) time.Duration {
+	return min(max(waited/2, debtWaitMin), debtWaitMax)
 }

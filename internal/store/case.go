@@ -25,7 +25,7 @@ const (
 	CasePayoutUnknown    CaseKind = "payout_unknown"      // subject: payout; reason
 	CasePayoutWaiting    CaseKind = "payout_waiting"      // subject: payout; for an hour no send had an effect: the processor answers "later" or cannot be reached; or reason
 	CaseRefundUnknown    CaseKind = "refund_unknown"      // subject: refund; cause, processor, externalId: of its part; reported
-	CaseRefundWaiting    CaseKind = "refund_waiting"      // subject: refund; processor, externalId: for an hour no send had an effect, as above
+	CaseRefundWaiting    CaseKind = "refund_waiting"      // subject: refund; processor, externalId: for an hour no send had an effect, as above; or reason
 	CaseRefundUnexpected CaseKind = "refund_unexpected"   // subject: pay-in; amount, processor, externalId: given back by the processor, beyond what was paid for the order
 	CaseContradiction    CaseKind = "contradiction"       // subject: order; reason, processor, externalId, reported
 	CaseNotice           CaseKind = "notice"              // reason, processor, notice or externalId
@@ -75,6 +75,9 @@ const (
 
 	// Of CasePayoutWaiting.
 	ReasonDebt CaseReason = "debt" // owed: of its merchant, in cents, after a restore
+
+	// Of CaseRefundWaiting.
+	ReasonRefundDebt CaseReason = "debt_before_refund" // as ReasonDebt
 
 	// Of CaseDispute.
 	ReasonMoreThanReceived CaseReason = "more_than_received" // reported: the disputed amount, of which the rest is set aside

@@ -3,6 +3,7 @@ package store
 import (
 	"slices"
 
+	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/payment"
 )
 
@@ -43,6 +44,9 @@ func (g *Given) loadDueParts(l *Loaded, n *Needs) (refunds []Ref) {
 				l.refunds.parts[key] = *p
 				l.refunds.due[d] = append(l.refunds.due[d], key)
 				refunds = append(refunds, key.Ref)
+				if d.Debts {
+					l.refunds.owed[p.Merchant] = -g.Balances[p.Merchant][ledger.Owed]
+				}
 			}
 		}
 	}

@@ -33,7 +33,7 @@ func (v *exercise) refund(count int) {
 			ids = append(ids, r.ID)
 		}
 	})
-	due := store.DueRefundParts{Account: "bank", Queue: store.ToSend, Limit: 10}
+	due := store.DueRefundParts{Account: "bank", Queue: store.ToSend, Limit: 10, Debts: true}
 	v.commit(store.Capacity{}, func(n *store.Needs) {
 		n.DueRefundParts(due)
 		n.DueRefundParts(store.DueRefundParts{Account: "bank", Queue: store.ToLookUp, Limit: 10})

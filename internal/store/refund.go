@@ -101,14 +101,15 @@ type loadedRefunds struct {
 	parts      map[partKey]payment.RefundPart
 	receipts   map[Ref][]payment.Receipt // of pay-ins
 	due        map[DueRefundParts][]partKey
-	damaged    map[partKey]bool // due parts that cannot be decoded
+	damaged    map[partKey]bool     // due parts that cannot be decoded
+	owed       map[payment.ID]cents // by merchants of due parts
 }
 
 func (l *loadedRefunds) begin() {
 	if l.rows == nil {
 		l.rows, l.byExternal, l.parts = map[Ref]refundRow{}, map[ExternalRef]Ref{}, map[partKey]payment.RefundPart{}
 		l.receipts, l.due = map[Ref][]payment.Receipt{}, map[DueRefundParts][]partKey{}
-		l.damaged = map[partKey]bool{}
+		l.damaged, l.owed = map[partKey]bool{}, map[payment.ID]cents{}
 	}
 }
 

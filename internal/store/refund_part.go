@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/db"
+	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/payment"
 )
 
@@ -79,6 +80,7 @@ type DueRefundParts struct {
 	Account string
 	Queue   PayoutQueue
 	Limit   int
+	Debts   bool // what their merchants owe is read too, without a lock
 }
 
 // DueRefundParts reads due parts, oldest first, that no other process is claiming, and their
@@ -109,9 +111,37 @@ func (l *Loaded) loadDueParts(ctx context.Context, tx *db.Tx, n *Needs) (refunds
 				refunds = append(refunds, key.Ref)
 			}
 		}
+		if d.Debts {
+			if err := l.loadDebts(ctx, tx, list); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return refunds, l.loadOtherParts(ctx, tx, refunds)
 }
+
+// loadDebts reads what the merchants of parts owe.
+func (l *Loaded) loadDebts(ctx context.Context, tx *db.Tx, parts []duePart) error {
+	for i := range parts {
+		m := parts[i].Merchant
+		if _, known := l.refunds.owed[m]; known {
+			continue
+		}
+		rows, err := tx.Query(ctx, "SELECT balance FROM balances WHERE merchant_id = $1 AND account = $2", m[:], string(ledger.Owed))
+		list, err := db.Collect(rows, err, func(r db.Scanner) (balance cents, err error) { return balance, r.Scan(&balance) })
+		if err != nil {
+			return err
+		}
+		l.refunds.owed[m] = 0 // it has no such account if it never owed anything
+		for _, balance := range list {
+			l.refunds.owed[m] = -balance
+		}
+	}
+	return nil
+}
+
+// OwedBy is what the merchant of a loaded due part owes, if that was asked for, in cents.
+func (l *Loaded) OwedBy(merchant payment.ID) cents { return l.refunds.owed[merchant] }
 
 // loadOtherParts reads the parts of refunds that are not loaded.
 func (l *Loaded) loadOtherParts(ctx context.Context, tx *db.Tx, refunds []Ref) error {
