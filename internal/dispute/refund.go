@@ -8,7 +8,7 @@ import (
 )
 
 // ShowRefunds makes a pay-in show the parts of refunds that exceeded what was left of it and fit now,
-// as another refund failed, or a dispute returned money. Their money was taken before. Their cases
+// as another refund failed, a dispute returned money, or the order was paid in full. Their money was taken before. Their cases
 // stay: a person compares the statement. Everything that Apply needs is loaded.
 func ShowRefunds(l *store.Loaded, c *store.Changes, p *payment.Payin, links transition.Links) error {
 	for _, part := range l.RefundPartsOf(p.Merchant, p.ID) {

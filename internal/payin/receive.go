@@ -253,6 +253,9 @@ func (v *Receive) applyReceipt(l *store.Loaded, c *store.Changes, p *payment.Pay
 		if _, err := transition.Payin(l, c, p, v.links, on, credit.Received(r.Processor)...); err != nil {
 			return err
 		}
+		if err := dispute.ShowRefunds(l, c, p, v.links); err != nil { // of what was paid before the rest
+			return err
+		}
 	}
 	surplus := r.Amount - applied
 	if surplus == 0 {

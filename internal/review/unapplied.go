@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/porteira/porteira/internal/dispute"
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
@@ -86,6 +87,9 @@ func applyUnapplied(v *Resolve, l *store.Loaded, c *store.Changes) error {
 	p.PaidAmount += applied
 	credit := receivable.Book(l, c, &p, applied, l.Now())
 	if _, err := transition.Payin(l, c, &p, v.links, on, credit.Applied()); err != nil {
+		return err
+	}
+	if err := dispute.ShowRefunds(l, c, &p, v.links); err != nil { // of what was paid before
 		return err
 	}
 	if rest := amount - applied; rest > 0 {
