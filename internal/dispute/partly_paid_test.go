@@ -1,7 +1,12 @@
 package dispute_test
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/ledger"
@@ -152,8 +157,40 @@ func TestRestOfADisputedOrderIsStored(t *testing.T) {
 		g.Apply()
 		g.WantPayin(p, payment.PayinChargeback, 100_00, 2)
 		g.WantBalances(coretest.Opening+60_00, 0)
+		wantPaidAndChargedBack(g)
 		var none []store.CaseKind
 		g.WantCases(none...)
 		g.WantProven()
 	})
+}
+
+// wantPaidAndChargedBack checks the last events: each has the order as its name says, in a step that the
+// contract allows, so that a program which reads the name alone learns all of it.
+func wantPaidAndChargedBack(g *coretest.Gateway) {
+	g.T.Helper()
+	list, err := g.Store.Events(g.T.Context(), g.Merchant.ID, 0, 100)
+	g.Must(err)
+	var got []string
+	for _, e := range list {
+		if !strings.HasPrefix(string(e.Type), "payin.") {
+			continue
+		}
+		var body struct {
+			Data struct {
+				Status         string `json:"status"`
+				PaidAmount     int    `json:"paidAmount"`
+				DisputedAmount int    `json:"disputedAmount"`
+				Version        int64  `json:"version"`
+			} `json:"data"`
+		}
+		g.Must(json.Unmarshal(e.Body, &body))
+		if body.Data.Version != e.Version {
+			g.T.Errorf("event %s of version %d", e.Body, e.Version)
+		}
+		got = append(got, fmt.Sprintf("%s %s %d %d", e.Type, body.Data.Status, body.Data.PaidAmount, body.Data.DisputedAmount))
+	}
+	want := []string{"payin.paid PAID 10000 4000", "payin.disputed DISPUTED 10000 4000", "payin.chargeback CHARGEBACK 10000 4000"}
+	if len(got) < 3 || !slices.Equal(got[len(got)-3:], want) {
+		g.T.Errorf("events %v, want at last %v", got, want)
+	}
 }

@@ -247,13 +247,12 @@ func (v *Receive) applyReceipt(l *store.Loaded, c *store.Changes, p *payment.Pay
 		if on == payment.OnPay {
 			p.Late = p.LateAt(r.PaidAt)
 			p.PaidAt, p.Failure = r.PaidAt, nil
-			on = payment.PaidTrigger(on, l.DisputesOf(p.Merchant, p.ID))
 		}
 		credit := receivable.Book(l, c, p, applied, r.PaidAt)
 		if _, err := transition.Payin(l, c, p, v.links, on, credit.Received(r.Processor)...); err != nil {
 			return err
 		}
-		if err := dispute.ShowRefunds(l, c, p, v.links); err != nil { // of what was paid before the rest
+		if err := dispute.ShowBefore(l, c, p, v.links); err != nil {
 			return err
 		}
 	}

@@ -119,25 +119,6 @@ func (d *Dispute) InUse() money.Cents {
 	return 0
 }
 
-// PaidTrigger is the trigger of a pay-in that on pays in full: it is not PAID while disputes have
-// a part of it.
-func PaidTrigger(on Trigger, disputes []Dispute) Trigger {
-	open, lost := OnPayDisputed, OnPayChargedBack
-	if on == OnApply {
-		open, lost = OnApplyDisputed, OnApplyChargedBack
-	}
-	for i := range disputes {
-		switch d := &disputes[i]; {
-		case d.InUse() == 0:
-		case d.Live():
-			return open
-		default:
-			on = lost
-		}
-	}
-	return on
-}
-
 // Missing is what is disputed, or charged back, and was not taken.
 func (d *Dispute) Missing() money.Cents {
 	switch {

@@ -53,7 +53,7 @@ far are less than the amount. ` + "`apply` and `apply_short`" + `: an operator a
 request was answered without it. ` + "`pay_more`" + `: a receipt exceeds it or can no longer be applied. ` + "`attempt_refused`" + `: a card was
 refused; the payer may try again. ` + "`win_refunded` and `reverse_refunded`" + ` apply if the pay-in was partly refunded before. ` + "`dispute_more`" + ` opens another dispute, of another payment or part, and ` + "`win_part`, `lose_part` and `reverse_part`" + ` end one while others
 decide the status: DISPUTED, or CHARGEBACK, until no dispute is open; then CHARGEBACK if one was lost, else as before. They also move the disputes of a pay-in that is not paid in full, whose status stays:
-if the rest is paid, ` + "`pay_disputed`, `pay_charged_back`, `apply_disputed` and `apply_charged_back`" + ` apply while disputes have a part of it. Refunds
+once the rest is paid, ` + "`disputed_before` and `charged_back_before`" + ` follow in the same commit if disputes have a part of it. Refunds
 post their own entries. ` + "`refund_undone` and `refund_undone_part`" + `: a refund failed after it was completed, and no other, or another, is completed. If a pay-in fails after a partial payment, that part remains in ` + "`available`" + `, and a later payment goes to ` + "`unapplied`" + `.
 `
 	payoutIntro = `A payout is created PENDING, with ` + "`payout_held`" + `. While its outcome is unknown, it stays PROCESSING and its money stays held.

@@ -154,12 +154,8 @@ const (
 	OnPay                Trigger = "pay"                  // receipts reach the amount
 	OnPayShort           Trigger = "pay_short"            // a receipt is less than the amount
 	OnPayMore            Trigger = "pay_more"             // a receipt, or a part of it, is too much
-	OnPayDisputed        Trigger = "pay_disputed"         // receipts reach the amount, and a dispute of a part is open
-	OnPayChargedBack     Trigger = "pay_charged_back"     // the same, and a dispute of a part was lost
 	OnApply              Trigger = "apply"                // unapplied money, applied by an operator, reaches the amount
 	OnApplyShort         Trigger = "apply_short"          // it is less than the amount
-	OnApplyDisputed      Trigger = "apply_disputed"       // as pay_disputed
-	OnApplyChargedBack   Trigger = "apply_charged_back"   // as pay_charged_back
 	OnExpire             Trigger = "expire"               // its lifetime ended
 	OnCancel             Trigger = "cancel"               // the merchant cancels it
 	OnFail               Trigger = "fail"                 // the processor refuses the order
@@ -171,6 +167,8 @@ const (
 	OnRefundUndonePart   Trigger = "refund_undone_part"   // the same, of one of several refunds
 	OnDispute            Trigger = "dispute"              // the payer disputes it
 	OnDisputeMore        Trigger = "dispute_more"         // the payer disputes more of it, or it is not paid in full
+	OnDisputedBefore     Trigger = "disputed_before"      // it was paid in full, and disputes have a part of it
+	OnChargedBackBefore  Trigger = "charged_back_before"  // the same, and none of them is open
 	OnWin                Trigger = "win"                  // the merchant won the last dispute, and lost none
 	OnWinRefunded        Trigger = "win_refunded"         // the same, and a part was refunded before
 	OnWinRefundedAll     Trigger = "win_refunded_all"     // the same, and all that was paid was refunded before
@@ -203,10 +201,6 @@ var PayinTable = Table[PayinStatus]{
 	{PayinPending, OnPayShort, PayinPending, ledger.Received, EventPayinUnderpaid},
 	{PayinPending, OnApply, PayinPaid, ledger.UnappliedApplied, EventPayinPaid},
 	{PayinPending, OnApplyShort, PayinPending, ledger.UnappliedApplied, EventPayinUnderpaid},
-	{PayinPending, OnPayDisputed, PayinDisputed, ledger.Received, EventPayinPaid},
-	{PayinPending, OnPayChargedBack, PayinChargeback, ledger.Received, EventPayinPaid},
-	{PayinPending, OnApplyDisputed, PayinDisputed, ledger.UnappliedApplied, EventPayinPaid},
-	{PayinPending, OnApplyChargedBack, PayinChargeback, ledger.UnappliedApplied, EventPayinPaid},
 	{PayinPending, OnDisputeMore, PayinPending, ledger.DisputeOpened, EventPayinDisputed},
 	{PayinPending, OnWinPart, PayinPending, ledger.DisputeWon, EventPayinDisputeWon},
 	{PayinPending, OnLosePart, PayinPending, ledger.ChargedBack, EventPayinChargeback},
@@ -221,10 +215,6 @@ var PayinTable = Table[PayinStatus]{
 	{PayinProcessing, OnPayShort, PayinProcessing, ledger.Received, EventPayinUnderpaid},
 	{PayinProcessing, OnApply, PayinPaid, ledger.UnappliedApplied, EventPayinPaid},
 	{PayinProcessing, OnApplyShort, PayinProcessing, ledger.UnappliedApplied, EventPayinUnderpaid},
-	{PayinProcessing, OnPayDisputed, PayinDisputed, ledger.Received, EventPayinPaid},
-	{PayinProcessing, OnPayChargedBack, PayinChargeback, ledger.Received, EventPayinPaid},
-	{PayinProcessing, OnApplyDisputed, PayinDisputed, ledger.UnappliedApplied, EventPayinPaid},
-	{PayinProcessing, OnApplyChargedBack, PayinChargeback, ledger.UnappliedApplied, EventPayinPaid},
 	{PayinProcessing, OnDisputeMore, PayinProcessing, ledger.DisputeOpened, EventPayinDisputed},
 	{PayinProcessing, OnWinPart, PayinProcessing, ledger.DisputeWon, EventPayinDisputeWon},
 	{PayinProcessing, OnLosePart, PayinProcessing, ledger.ChargedBack, EventPayinChargeback},
@@ -235,10 +225,6 @@ var PayinTable = Table[PayinStatus]{
 	{PayinExpired, OnPayShort, PayinExpired, ledger.Received, EventPayinUnderpaid},
 	{PayinExpired, OnApply, PayinPaid, ledger.UnappliedApplied, EventPayinPaid},
 	{PayinExpired, OnApplyShort, PayinExpired, ledger.UnappliedApplied, EventPayinUnderpaid},
-	{PayinExpired, OnPayDisputed, PayinDisputed, ledger.Received, EventPayinPaid},
-	{PayinExpired, OnPayChargedBack, PayinChargeback, ledger.Received, EventPayinPaid},
-	{PayinExpired, OnApplyDisputed, PayinDisputed, ledger.UnappliedApplied, EventPayinPaid},
-	{PayinExpired, OnApplyChargedBack, PayinChargeback, ledger.UnappliedApplied, EventPayinPaid},
 	{PayinExpired, OnDisputeMore, PayinExpired, ledger.DisputeOpened, EventPayinDisputed},
 	{PayinExpired, OnWinPart, PayinExpired, ledger.DisputeWon, EventPayinDisputeWon},
 	{PayinExpired, OnLosePart, PayinExpired, ledger.ChargedBack, EventPayinChargeback},
@@ -247,10 +233,6 @@ var PayinTable = Table[PayinStatus]{
 	{PayinCanceled, OnPayShort, PayinCanceled, ledger.Received, EventPayinUnderpaid},
 	{PayinCanceled, OnApply, PayinPaid, ledger.UnappliedApplied, EventPayinPaid},
 	{PayinCanceled, OnApplyShort, PayinCanceled, ledger.UnappliedApplied, EventPayinUnderpaid},
-	{PayinCanceled, OnPayDisputed, PayinDisputed, ledger.Received, EventPayinPaid},
-	{PayinCanceled, OnPayChargedBack, PayinChargeback, ledger.Received, EventPayinPaid},
-	{PayinCanceled, OnApplyDisputed, PayinDisputed, ledger.UnappliedApplied, EventPayinPaid},
-	{PayinCanceled, OnApplyChargedBack, PayinChargeback, ledger.UnappliedApplied, EventPayinPaid},
 	{PayinCanceled, OnDisputeMore, PayinCanceled, ledger.DisputeOpened, EventPayinDisputed},
 	{PayinCanceled, OnWinPart, PayinCanceled, ledger.DisputeWon, EventPayinDisputeWon},
 	{PayinCanceled, OnLosePart, PayinCanceled, ledger.ChargedBack, EventPayinChargeback},
@@ -260,6 +242,7 @@ var PayinTable = Table[PayinStatus]{
 	{PayinPaid, OnRefundPart, PayinPartiallyRefunded, "", EventPayinPartiallyRefunded},
 	{PayinPaid, OnRefundAll, PayinRefunded, "", EventPayinRefunded},
 	{PayinPaid, OnDispute, PayinDisputed, ledger.DisputeOpened, EventPayinDisputed},
+	{PayinPaid, OnDisputedBefore, PayinDisputed, "", EventPayinDisputed},
 
 	{PayinPartiallyRefunded, OnPayMore, PayinPartiallyRefunded, ledger.ReceivedUnapplied, EventPayinOverpaid},
 	{PayinPartiallyRefunded, OnRefundPart, PayinPartiallyRefunded, "", EventPayinPartiallyRefunded},
@@ -273,6 +256,7 @@ var PayinTable = Table[PayinStatus]{
 	{PayinDisputed, OnRefundAll, PayinDisputed, "", EventPayinRefunded},
 	{PayinDisputed, OnRefundUndone, PayinDisputed, "", EventPayinUpdated},
 	{PayinDisputed, OnRefundUndonePart, PayinDisputed, "", EventPayinPartiallyRefunded},
+	{PayinDisputed, OnChargedBackBefore, PayinChargeback, "", EventPayinChargeback},
 	{PayinDisputed, OnDisputeMore, PayinDisputed, ledger.DisputeOpened, EventPayinDisputed},
 	{PayinDisputed, OnWin, PayinPaid, ledger.DisputeWon, EventPayinDisputeWon},
 	{PayinDisputed, OnWinRefunded, PayinPartiallyRefunded, ledger.DisputeWon, EventPayinDisputeWon},
@@ -312,9 +296,8 @@ var PayinTable = Table[PayinStatus]{
 
 // PayinTriggers lists what can happen to a pay-in.
 var PayinTriggers = []Trigger{
-	OnProcess, OnPay, OnPayShort, OnPayDisputed, OnPayChargedBack, OnApply, OnApplyShort, OnApplyDisputed, OnApplyChargedBack,
-	OnPayMore, OnExpire, OnCancel, OnFail, OnAttemptRefused,
-	OnRegister, OnRefundPart, OnRefundAll, OnRefundUndone, OnRefundUndonePart, OnDispute, OnDisputeMore,
+	OnProcess, OnPay, OnPayShort, OnApply, OnApplyShort, OnPayMore, OnExpire, OnCancel, OnFail, OnAttemptRefused,
+	OnRegister, OnRefundPart, OnRefundAll, OnRefundUndone, OnRefundUndonePart, OnDispute, OnDisputeMore, OnDisputedBefore, OnChargedBackBefore,
 	OnWin, OnWinRefunded, OnWinRefundedAll, OnWinChargedBack, OnWinPart, OnLose, OnLosePart,
 	OnReverse, OnReverseRefunded, OnReverseRefundedAll, OnReversePart,
 }

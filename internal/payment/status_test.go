@@ -13,10 +13,10 @@ import (
 // the contract, not from the tables.
 const (
 	payinPromise = `
-PENDING            PROCESSING PAID EXPIRED CANCELED FAILED DISPUTED CHARGEBACK
-PROCESSING         PAID FAILED DISPUTED CHARGEBACK
-EXPIRED            PAID DISPUTED CHARGEBACK
-CANCELED           PAID DISPUTED CHARGEBACK
+PENDING            PROCESSING PAID EXPIRED CANCELED FAILED
+PROCESSING         PAID FAILED
+EXPIRED            PAID
+CANCELED           PAID
 PAID               PARTIALLY_REFUNDED REFUNDED DISPUTED
 PARTIALLY_REFUNDED PARTIALLY_REFUNDED REFUNDED DISPUTED PAID
 DISPUTED           PAID PARTIALLY_REFUNDED CHARGEBACK REFUNDED
@@ -47,17 +47,17 @@ REVERSED           -`
 // with an event or another change of the order; "." is illegal.
 const (
 	payinCells = `
-                   process    pay  pay_short pay_disputed pay_charged_back apply apply_short apply_disputed apply_charged_back pay_more expire  cancel   fail   attempt_refused register refund_part        refund_all refund_undone refund_undone_part dispute  dispute_more win  win_refunded       win_refunded_all win_charged_back win_part lose       lose_part reverse reverse_refunded   reverse_refunded_all reverse_part
-PENDING            PROCESSING PAID =         DISPUTED     CHARGEBACK       PAID  =           DISPUTED       CHARGEBACK         .        EXPIRED CANCELED FAILED =               =        .                  .          .             .                  .        =            .    .                  .                .                =        .          =         .       .                  .                    =
-PROCESSING         .          PAID =         DISPUTED     CHARGEBACK       PAID  =           DISPUTED       CHARGEBACK         .        .       .        FAILED .               .        .                  .          .             .                  .        =            .    .                  .                .                =        .          =         .       .                  .                    =
-PAID               .          .    .         .            .                .     .           .              .                  =        .       .        .      .               .        PARTIALLY_REFUNDED REFUNDED   .             .                  DISPUTED .            .    .                  .                .                .        .          .         .       .                  .                    .
-EXPIRED            .          PAID =         DISPUTED     CHARGEBACK       PAID  =           DISPUTED       CHARGEBACK         .        .       .        .      .               .        .                  .          .             .                  .        =            .    .                  .                .                =        .          =         .       .                  .                    =
-CANCELED           .          PAID =         DISPUTED     CHARGEBACK       PAID  =           DISPUTED       CHARGEBACK         .        .       .        .      .               .        .                  .          .             .                  .        =            .    .                  .                .                =        .          =         .       .                  .                    =
-FAILED             .          .    .         .            .                .     .           .              .                  =        .       .        .      .               .        .                  .          .             .                  .        =            .    .                  .                .                =        .          =         .       .                  .                    =
-PARTIALLY_REFUNDED .          .    .         .            .                .     .           .              .                  =        .       .        .      .               .        =                  REFUNDED   PAID          =                  DISPUTED .            .    .                  .                .                .        .          .         .       .                  .                    .
-REFUNDED           .          .    .         .            .                .     .           .              .                  =        .       .        .      .               .        .                  .          PAID          PARTIALLY_REFUNDED DISPUTED .            .    .                  .                .                .        .          .         .       .                  .                    .
-DISPUTED           .          .    .         .            .                .     .           .              .                  =        .       .        .      .               .        =                  =          =             =                  .        =            PAID PARTIALLY_REFUNDED REFUNDED         CHARGEBACK       =        CHARGEBACK =         .       .                  .                    =
-CHARGEBACK         .          .    .         .            .                .     .           .              .                  =        .       .        .      .               .        =                  =          =             =                  .        =            PAID PARTIALLY_REFUNDED REFUNDED         .                =        .          =         PAID    PARTIALLY_REFUNDED REFUNDED             =`
+                   process    pay  pay_short apply apply_short pay_more expire  cancel   fail   attempt_refused register refund_part        refund_all refund_undone refund_undone_part dispute  dispute_more disputed_before charged_back_before win  win_refunded       win_refunded_all win_charged_back win_part lose       lose_part reverse reverse_refunded   reverse_refunded_all reverse_part
+PENDING            PROCESSING PAID =         PAID  =           .        EXPIRED CANCELED FAILED =               =        .                  .          .             .                  .        =            .               .                   .    .                  .                .                =        .          =         .       .                  .                    =
+PROCESSING         .          PAID =         PAID  =           .        .       .        FAILED .               .        .                  .          .             .                  .        =            .               .                   .    .                  .                .                =        .          =         .       .                  .                    =
+PAID               .          .    .         .     .           =        .       .        .      .               .        PARTIALLY_REFUNDED REFUNDED   .             .                  DISPUTED .            DISPUTED        .                   .    .                  .                .                .        .          .         .       .                  .                    .
+EXPIRED            .          PAID =         PAID  =           .        .       .        .      .               .        .                  .          .             .                  .        =            .               .                   .    .                  .                .                =        .          =         .       .                  .                    =
+CANCELED           .          PAID =         PAID  =           .        .       .        .      .               .        .                  .          .             .                  .        =            .               .                   .    .                  .                .                =        .          =         .       .                  .                    =
+FAILED             .          .    .         .     .           =        .       .        .      .               .        .                  .          .             .                  .        =            .               .                   .    .                  .                .                =        .          =         .       .                  .                    =
+PARTIALLY_REFUNDED .          .    .         .     .           =        .       .        .      .               .        =                  REFUNDED   PAID          =                  DISPUTED .            .               .                   .    .                  .                .                .        .          .         .       .                  .                    .
+REFUNDED           .          .    .         .     .           =        .       .        .      .               .        .                  .          PAID          PARTIALLY_REFUNDED DISPUTED .            .               .                   .    .                  .                .                .        .          .         .       .                  .                    .
+DISPUTED           .          .    .         .     .           =        .       .        .      .               .        =                  =          =             =                  .        =            .               CHARGEBACK          PAID PARTIALLY_REFUNDED REFUNDED         CHARGEBACK       =        CHARGEBACK =         .       .                  .                    =
+CHARGEBACK         .          .    .         .     .           =        .       .        .      .               .        =                  =          =             =                  .        =            .               .                   PAID PARTIALLY_REFUNDED REFUNDED         .                =        .          =         PAID    PARTIALLY_REFUNDED REFUNDED             =`
 	payoutCells = `
                    send       cancel   fail   complete  return   return_part
 PENDING            PROCESSING CANCELED FAILED .         .        .
@@ -87,13 +87,9 @@ const (
 process          -                   payin.processing
 pay              received            payin.paid
 pay_short        received            payin.underpaid
-pay_disputed     received            payin.paid
-pay_charged_back received            payin.paid
 pay_more         received_unapplied  payin.overpaid
 apply            unapplied_applied   payin.paid
 apply_short      unapplied_applied   payin.underpaid
-apply_disputed   unapplied_applied   payin.paid
-apply_charged_back unapplied_applied payin.paid
 expire           -                   payin.expired
 cancel           -                   payin.canceled
 fail             -                   payin.failed
@@ -105,6 +101,8 @@ refund_undone    -                   payin.updated
 refund_undone_part - payin.partially_refunded
 dispute          dispute_opened      payin.disputed
 dispute_more     dispute_opened      payin.disputed
+disputed_before  -                   payin.disputed
+charged_back_before -                payin.chargeback
 win              dispute_won         payin.dispute_won
 win_refunded     dispute_won         payin.dispute_won
 win_refunded_all dispute_won         payin.dispute_won

@@ -82,14 +82,13 @@ func applyUnapplied(v *Resolve, l *store.Loaded, c *store.Changes) error {
 		on, applied = payment.OnApply, lacking
 		p.Late = p.LateAt(l.Now())
 		p.PaidAt, p.Failure = l.Now(), nil
-		on = payment.PaidTrigger(on, l.DisputesOf(m, p.ID))
 	}
 	p.PaidAmount += applied
 	credit := receivable.Book(l, c, &p, applied, l.Now())
 	if _, err := transition.Payin(l, c, &p, v.links, on, credit.Applied()); err != nil {
 		return err
 	}
-	if err := dispute.ShowRefunds(l, c, &p, v.links); err != nil { // of what was paid before
+	if err := dispute.ShowBefore(l, c, &p, v.links); err != nil {
 		return err
 	}
 	if rest := amount - applied; rest > 0 {

@@ -34,14 +34,6 @@ var payinSteps = map[statusStep]string{
 	{"EXPIRED", "EXPIRED", "paid"}:                           "payin.underpaid",
 	{"CANCELED", "PAID", "paid"}:                             "payin.paid",
 	{"CANCELED", "CANCELED", "paid"}:                         "payin.underpaid",
-	{"PENDING", "DISPUTED", "paid"}:                          "payin.paid", // the rest, and a part is disputed
-	{"PENDING", "CHARGEBACK", "paid"}:                        "payin.paid",
-	{"PROCESSING", "DISPUTED", "paid"}:                       "payin.paid", // the rest, and a part is disputed
-	{"PROCESSING", "CHARGEBACK", "paid"}:                     "payin.paid",
-	{"EXPIRED", "DISPUTED", "paid"}:                          "payin.paid", // the rest, and a part is disputed
-	{"EXPIRED", "CHARGEBACK", "paid"}:                        "payin.paid",
-	{"CANCELED", "DISPUTED", "paid"}:                         "payin.paid", // the rest, and a part is disputed
-	{"CANCELED", "CHARGEBACK", "paid"}:                       "payin.paid",
 	{"PROCESSING", "PROCESSING", ""}:                         "payin.disputed|payin.dispute_won|payin.chargeback",
 	{"EXPIRED", "EXPIRED", ""}:                               "payin.disputed|payin.dispute_won|payin.chargeback",
 	{"CANCELED", "CANCELED", ""}:                             "payin.disputed|payin.dispute_won|payin.chargeback",
