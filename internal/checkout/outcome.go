@@ -50,7 +50,7 @@ func (p *Pages) showOutcome(req *request, data *view, status payment.PayinStatus
 		}
 		set("bad", "expired", l.formatTime(at))
 	}
-	if o.PaidAmount > 0 && o.PaidAmount < o.Amount { // the rest is not requested
+	if o.PaidAmount > 0 && o.PaidAmount < o.Amount && o.DisputedAmount == 0 { // the rest is not requested
 		data.Note = l.text("underpaid.ended", o.PaidAmount.BRL(), o.Amount.BRL(), name)
 	}
 	if !o.PaidAt.IsZero() {

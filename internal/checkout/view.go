@@ -130,7 +130,10 @@ func (p *Pages) newView(req *request, personal *payment.PersonalData) *view {
 			data.ItemsMore = req.lang.text("items.more", strconv.Itoa(more))
 		}
 	}
-	if o.PaidAmount > 0 && o.PaidAmount < o.Amount {
+	switch part := o.PaidAmount > 0 && o.PaidAmount < o.Amount; {
+	case part && o.DisputedAmount > 0: // it is not paid when the rest comes
+		data.Note = req.lang.text("underpaid.disputed", o.PaidAmount.BRL(), o.Amount.BRL(), o.DisputedAmount.BRL(), m.title())
+	case part:
 		data.Note = req.lang.text("underpaid", o.PaidAmount.BRL(), (o.Amount - o.PaidAmount).BRL())
 	}
 	return data

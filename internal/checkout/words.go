@@ -16,6 +16,7 @@ var words = []struct{ key, portuguese, english string }{
 	{"footer.clock", "Horários de São Paulo", "São Paulo time"},
 	{"updated", "A situação do pagamento mudou", "The payment's status has changed"},
 	{"underpaid", "Recebemos {}. Faltam {}.", "We have received {}. {} is still to be paid."},
+	{"underpaid.disputed", "Recebemos {} de {}, dos quais {} foram contestados. Fale com {} antes de pagar mais.", "We have received {} of {}, of which {} was disputed. Contact {} before you pay more."},
 	{"underpaid.ended", "Recebemos {} de {}. Fale com {} sobre esse valor.", "We have received {} of {}. Contact {} about this amount."},
 
 	{"pix.heading", "Pague com Pix", "Pay with Pix"},
