@@ -68,7 +68,7 @@ var credentialTable = newTable("credentials", []string{"key_id"},
 	timeColumn("created_at", func(c *Credential) *time.Time { return &c.CreatedAt }),
 	bytesColumn("mac", func(c *Credential) *[]byte { return &c.mac }).as(mutable),
 	// Last: a list that cannot be read ends the scan.
-	networksColumn("allowed_ips", func(c *Credential) *[]netip.Prefix { return &c.AllowedIPs }),
+	networksColumn("allowed_ips", func(c *Credential) *[]netip.Prefix { return &c.AllowedIPs }).as(mutable),
 )
 
 var (
@@ -182,24 +182,26 @@ func (tx *Tx) ChangeCredential(ctx context.Context, keyID string, change func(c 
 	return c, tx.saveCredential(ctx, &c)
 }
 
-// RevokeCredential revokes a credential, even a damaged one, which stays damaged; one that is
-// revoked or unknown is ErrNotFound.
+// RevokeCredential revokes a credential; one that is revoked or unknown is ErrNotFound. A
+// damaged one is written again, revoked and without secrets, also if its revocation is what
+// was changed: it is not damaged any more.
 func (tx *Tx) RevokeCredential(ctx context.Context, keyID string) error {
 	c, err := tx.liveCredential(ctx, keyID)
 	if err != nil {
 		return err
 	}
 	c.RevokedAt = tx.Now
-	if c.Damaged == nil {
-		c.sign(tx.Keys())
+	if c.Damaged != nil {
+		c.SecretHash, c.SecondHash, c.AllowedIPs = nil, nil, nil
 	}
+	c.sign(tx.Keys())
 	return tx.saveCredential(ctx, &c)
 }
 
-// liveCredential locks a credential that is not revoked; else ErrNotFound.
+// liveCredential locks a credential that is damaged or not revoked; else ErrNotFound.
 func (tx *Tx) liveCredential(ctx context.Context, keyID string) (Credential, error) {
 	c, err := scanCredential(tx.Keys())(tx.QueryRow(ctx, credentialByKey+tx.ForUpdate(), keyID))
-	if err == nil && !c.RevokedAt.IsZero() {
+	if err == nil && c.Damaged == nil && !c.RevokedAt.IsZero() {
 		err = ErrNotFound
 	}
 	return c, db.NotFound(err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/db"
+	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
 )
@@ -57,8 +58,23 @@ func edited(t *testing.T, s *store.Store, set string, then func(keyID string)) {
 	exec("DROP TABLE kept")
 }
 
+// credentialDefects verifies a merchant, and returns the defects of its credentials.
+func credentialDefects(t *testing.T, s *store.Store, merchant payment.ID) []store.Defect {
+	t.Helper()
+	proofs, err := s.Verify(t.Context(), merchant)
+	must(t, err)
+	for _, p := range proofs {
+		if p.Check == "credentials" {
+			return p.Defects
+		}
+	}
+	t.Fatal("no proof of credentials")
+	return nil
+}
+
 // A credential whose row was changed outside the gateway is damaged, whatever was changed;
-// the proof names it, and it can only be revoked.
+// the proof names it, and it can only be revoked. Then the proof names it no more: one defect
+// that stays forever would hide the next one.
 func TestEditedCredentialsAreDamaged(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *store.Store) {
@@ -70,14 +86,8 @@ func TestEditedCredentialsAreDamaged(t *testing.T) {
 				if !errors.Is(c.Damaged, store.ErrChangedOutside) {
 					t.Errorf("%s: damaged is %v", set, c.Damaged)
 				}
-				found := false
-				proofs, err := s.Verify(t.Context(), c.Merchant)
-				must(t, err)
-				for _, p := range proofs {
-					found = found || p.Check == "credentials" && len(p.Defects) == 1 && p.Defects[0].ID == keyID
-				}
-				if !found {
-					t.Errorf("%s: the proof does not name it", set)
+				if defects := credentialDefects(t, s, c.Merchant); len(defects) != 1 || defects[0].ID != keyID {
+					t.Errorf("%s: the proof does not name it: %v", set, defects)
 				}
 				change := func(tx *store.Tx) error {
 					_, err := tx.ChangeCredential(t.Context(), keyID, func(*store.Credential) error { return nil })
@@ -86,12 +96,16 @@ func TestEditedCredentialsAreDamaged(t *testing.T) {
 				if err := s.Transact(t.Context(), change); !errors.Is(err, store.ErrChangedOutside) && set != "revoked_at = 1" {
 					t.Errorf("%s: it can be changed: %v", set, err)
 				}
-				if set == "revoked_at = 1" {
-					return
-				}
-				write(t, s, func(tx *store.Tx) error { return tx.RevokeCredential(t.Context(), keyID) })
-				if c, err = s.Credential(t.Context(), keyID); err != nil || c.Damaged == nil || c.RevokedAt.IsZero() {
+				revoke := func(tx *store.Tx) error { return tx.RevokeCredential(t.Context(), keyID) }
+				write(t, s, revoke)
+				if c, err = s.Credential(t.Context(), keyID); err != nil || c.Damaged != nil || c.RevokedAt.IsZero() || len(c.SecretHash)+len(c.SecondHash) > 0 {
 					t.Errorf("%s: after its revocation it is %+v, %v", set, c, err)
+				}
+				if defects := credentialDefects(t, s, c.Merchant); len(defects) > 0 {
+					t.Errorf("%s: after its revocation the proof still names it: %v", set, defects)
+				}
+				if err := s.Transact(t.Context(), revoke); !errors.Is(err, store.ErrNotFound) {
+					t.Errorf("%s: it is revoked twice: %v", set, err)
 				}
 			})
 		}
