@@ -88,7 +88,14 @@ func (v *disputeView) write(w io.Writer) {
 		_, _ = fmt.Fprintf(w, "  reason: %s\n", oneLine(v.Reason))
 	}
 	for _, a := range v.Answers {
-		_, _ = fmt.Fprintf(w, "  %s  %s: %s %s %s\n", stamp(a.At), a.Action, a.Step, a.Outcome, a.Evidence)
+		state := string(a.Step)
+		if a.Outcome != "" {
+			state += ", " + a.Outcome
+		}
+		if a.Evidence != "" {
+			state += " (" + oneLine(a.Evidence) + ")"
+		}
+		_, _ = fmt.Fprintf(w, "  %s  %s: %s\n", stamp(a.At), a.Action, state)
 	}
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -77,7 +78,9 @@ type payoutDetail struct {
 	PIXKey      string            `json:"pixKey"`
 	Beneficiary payoutBeneficiary `json:"beneficiary"`
 	EndToEndID  string            `json:"endToEndId,omitempty"`
-	Record      []approvalView    `json:"record"` // of the approval
+	Given       int64             `json:"approvalsGiven"`  // by different persons
+	Needed      int64             `json:"approvalsNeeded"` // of them; 0 if none is
+	Record      []approvalView    `json:"record"`          // of the approval
 }
 
 type payoutBeneficiary struct {
@@ -98,12 +101,17 @@ func (c *payoutShow) Run(r *runner, root *commands) error {
 		}
 		v := payoutDetail{
 			payoutView: viewPayout(&p), Merchant: decided.Merchant, PIXKeyType: p.PIXKeyType, PIXKey: p.Beneficiary.Key(),
-			Beneficiary: payoutBeneficiary{p.Beneficiary.Name, p.Beneficiary.Document}, EndToEndID: p.EndToEndID, Record: decided.Record,
+			Beneficiary: payoutBeneficiary{p.Beneficiary.Name, p.Beneficiary.Document}, EndToEndID: p.EndToEndID,
+			Given: decided.Given, Needed: decided.Needed, Record: decided.Record,
+		}
+		approval := string(v.Approval)
+		if v.Approval == payment.ApprovalRequired {
+			approval += fmt.Sprintf(", %d of %d given", v.Given, v.Needed)
 		}
 		return r.out.show(v, func(w io.Writer) {
 			rows := [][]string{
 				{"  payout", v.ID}, {"  merchant", v.Merchant}, {"  reference", v.ReferenceID}, {"  amount", p.Amount.English()}, {"  status", string(v.Status)},
-				{"  approval", string(v.Approval)}, {"  Pix key", v.PIXKeyType + " " + oneLine(v.PIXKey)}, {"  beneficiary", oneLine(v.Beneficiary.Name)},
+				{"  approval", approval}, {"  Pix key", v.PIXKeyType + " " + oneLine(v.PIXKey)}, {"  beneficiary", oneLine(v.Beneficiary.Name)},
 				{"  document", v.Beneficiary.Document}, {"  account", v.Processor}, {"  external id", v.ExternalID}, {"  created", stamp(v.CreatedAt)},
 			}
 			for _, d := range v.Record {

@@ -87,8 +87,7 @@ func TestPayoutDecisionsByPersons(t *testing.T) {
 			if err := json.NewDecoder(answer.Body).Decode(&p); err != nil || p.ID == "" {
 				t.Fatalf("answered %d: %v", answer.StatusCode, err)
 			}
-			_ = answer.Body.Close()
-			ids[reference] = p.ID
+			_, ids[reference] = answer.Body.Close(), p.ID
 		}
 		w.Processor.(interface{ CloseIdleConnections() }).CloseIdleConnections()
 	})
@@ -104,14 +103,16 @@ func TestPayoutDecisionsByPersons(t *testing.T) {
 		if stdout, _ := s.run(0, "payout", row.action, ids[row.of], "--as", row.person); stdout != row.stdout {
 			t.Errorf("%s as %s prints\n%swant\n%s", row.action, row.person, stdout, row.stdout)
 		}
+		if shown, _ := s.run(0, "payout", "show", ids[row.of]); strings.Contains(shown, " approval required, 1 of 2 given\n") != strings.Contains(row.stdout, "1 of 2") {
+			t.Errorf("after %s as %s it is shown as\n%s", row.action, row.person, shown)
+		}
 	}
 	out, _ := s.run(0, "payout", "list", "sandbox")
 	if !strings.HasPrefix(out, "CREATED ID REFERENCE AMOUNT STATUS APPROVAL ACCOUNT\n") || strings.Count(out, "\n") != 3 ||
 		!strings.Contains(out, " approved R$ 5.00 PENDING approved sandbox\n") || !strings.Contains(out, " rejected R$ 5.00 CANCELED rejected sandbox\n") {
 		t.Errorf("payouts are\n%s", out)
 	}
-	out, _ = s.raw(0, "payout", "list", "sandbox", "--status", "canceled", "--json")
-	if strings.Count(out, `"id"`) != 1 || !strings.Contains(out, `"referenceId": "rejected"`) || strings.Contains(out, "maria") {
+	if out, _ = s.raw(0, "payout", "list", "sandbox", "--status", "canceled", "--json"); strings.Count(out, `"id"`) != 1 || !strings.Contains(out, `"referenceId": "rejected"`) || strings.Contains(out, "maria") {
 		t.Errorf("canceled payouts are\n%s", out)
 	}
 	out, _ = s.run(0, "payout", "show", ids["rejected"])
