@@ -68,7 +68,7 @@ func (d *DB) checkPostgres(ctx context.Context) error {
 		{"full_page_writes", "on", "a power cut would corrupt the database; set full_page_writes = on"},
 		{"synchronous_commit", "on remote_apply remote_write local", "a crash would lose acknowledged orders; set synchronous_commit = on"},
 		{"server_encoding", "UTF8", "names would be mangled; create the database with ENCODING 'UTF8'"},
-		{"default_transaction_read_only", "off", "this is a standby, or set to read only; give the address of the primary"},
+		{"transaction_read_only", "off", "this is a standby, or set to read only; give the address of the primary"},
 	} {
 		var value string
 		if err := d.reader.QueryRowContext(ctx, "SHOW "+c.setting).Scan(&value); err != nil {
@@ -77,6 +77,17 @@ func (d *DB) checkPostgres(ctx context.Context) error {
 		errs = append(errs, want(slices.Contains(strings.Fields(c.safe), value), "PostgreSQL runs with %s=%s: %s", c.setting, value, c.advice))
 	}
 	return errors.Join(errs...)
+}
+
+// ServerTime is the clock of a database server. SQLite has none: then ok is false.
+func (d *DB) ServerTime(ctx context.Context) (now time.Time, ok bool, err error) {
+	if _, ok = d.dialect.(pgDialect); !ok {
+		return now, false, nil
+	}
+	if err := d.reader.QueryRowContext(ctx, "SELECT clock_timestamp()").Scan(&now); err != nil {
+		return now, true, fmt.Errorf("db: clock of the server: %w", err)
+	}
+	return now.UTC(), true, nil
 }
 
 // isDriverError reports whether err comes from a driver rather than from our

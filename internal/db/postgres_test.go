@@ -30,7 +30,7 @@ func TestUnsafePostgresIsRefused(t *testing.T) {
 			"fsync=off: a crash would corrupt the database; set fsync = on",
 			"full_page_writes=off: a power cut would corrupt the database; set full_page_writes = on",
 			"synchronous_commit=off: a crash would lose acknowledged orders; set synchronous_commit = on",
-			"default_transaction_read_only=on: this is a standby",
+			" transaction_read_only=on: this is a standby",
 		} {
 			if err == nil || !strings.Contains(err.Error(), reason) {
 				t.Errorf("%s: %v, want %q", name, err, reason)
@@ -43,6 +43,23 @@ func TestUnsafePostgresIsRefused(t *testing.T) {
 		t.Errorf("for measurements: %v", err)
 	}
 	open(t, o)
+}
+
+// A standby is refused: a gateway on it would serve old data, and every write would fail.
+func TestStandbyIsRefused(t *testing.T) {
+	t.Parallel()
+	server := dbtest.PostgresServer(t)
+	o := options(t, systemEnv())
+	o.Database = server.Database(t)
+	_, err := db.Migrate(t.Context(), o, nothing)
+	must(t, err)
+	server.Crash(t)
+	server.Standby(t)
+	server.Start(t)
+	const reason = "transaction_read_only=on: this is a standby, or set to read only; give the address of the primary"
+	if _, err := db.Open(t.Context(), o); err == nil || !strings.Contains(err.Error(), reason) {
+		t.Errorf("%v, want %q", err, reason)
+	}
 }
 
 func alter(t *testing.T, database, setting string) {

@@ -91,6 +91,15 @@ func (s *Server) Start(t testing.TB) {
 	}
 }
 
+// Standby makes the crashed server a standby without a primary: after the next Start it
+// answers reads only.
+func (s *Server) Standby(t testing.TB) {
+	t.Helper()
+	if err := s.command("standby"); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // StartServer starts a server for a program that is not a test, with the settings of
 // PostgresServer. The caller should close it; it also ends with its program. The attempts
 // are needed because another process may take the free port first.

@@ -25,6 +25,11 @@ crash() {
 	"$binaries/pg_ctl" stop --wait --pgdata=data --mode=immediate
 }
 
+# The next start is that of a standby.
+standby() {
+	: >data/standby.signal
+}
+
 while read -r command; do
 	if $command </dev/null >>log 2>&1; then echo ok; else echo failed; fi
 done
