@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -95,8 +96,8 @@ type accountFacts struct {
 	stopping  []store.Case // which stop payouts
 }
 
-func readAccountFacts(r *runner, a *app.Admin) (*accountFacts, error) {
-	list, err := a.Store.Merchants(r.ctx)
+func readAccountFacts(ctx context.Context, a *app.Admin) (*accountFacts, error) {
+	list, err := a.Store.Merchants(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -104,10 +105,10 @@ func readAccountFacts(r *runner, a *app.Admin) (*accountFacts, error) {
 	for i := range list {
 		f.merchants[list[i].ID] = list[i].Name
 	}
-	if f.frozen, err = a.Accounts.Frozen(r.ctx); err != nil {
+	if f.frozen, err = a.Accounts.Frozen(ctx); err != nil {
 		return nil, err
 	}
-	f.stopping, err = a.Store.StoppingCases(r.ctx)
+	f.stopping, err = a.Store.StoppingCases(ctx)
 	return f, err
 }
 
@@ -116,7 +117,7 @@ func showAccount(r *runner, a *app.Admin, v *store.Account, first string) error 
 	if _, err := a.Registry.Follow(r.ctx); err != nil {
 		return err
 	}
-	facts, err := readAccountFacts(r, a)
+	facts, err := readAccountFacts(r.ctx, a)
 	if err != nil {
 		return err
 	}
@@ -231,7 +232,7 @@ func (c *accountList) Run(r *runner, root *commands) error {
 		if err != nil {
 			return err
 		}
-		facts, err := readAccountFacts(r, a)
+		facts, err := readAccountFacts(r.ctx, a)
 		if err != nil {
 			return err
 		}
@@ -286,21 +287,7 @@ func (c *accountTest) Run(r *runner, root *commands) error {
 			findings = append(findings, findingView(f))
 			wrong = wrong || f.Problem != ""
 		}
-		err = r.out.show(findings, func(w io.Writer) {
-			for _, f := range findings {
-				kind, text := "ok", strings.TrimSuffix(f.Check+": "+f.Detail, ": ")
-				switch {
-				case f.Problem != "":
-					kind, text = "wrong", f.Check+": "+f.Problem
-				case f.Action != "":
-					kind = "note"
-				}
-				_, _ = fmt.Fprintf(w, "  %-5s  %s\n", kind, text)
-				if f.Action != "" {
-					_, _ = fmt.Fprintf(w, "         %s\n", f.Action)
-				}
-			}
-		})
+		err = r.out.show(findings, func(w io.Writer) { printFindings(w, findings) })
 		if err == nil && wrong {
 			err = errDefects
 		}

@@ -9,10 +9,21 @@ import (
 
 // healthOf is what is wrong with an account, and what to do about it; "ok" if nothing is wrong.
 func healthOf(a *app.Admin, v *store.Account, f *accountFacts) string {
-	var list []string
+	list := stopsOf(a, v, f)
+	if !v.Refused() { // its lists are not read meanwhile
+		list = append(list, failingFeeds(a, v.ID)...)
+	}
+	if len(list) == 0 {
+		return "ok"
+	}
+	return strings.Join(list, "; ")
+}
+
+// stopsOf is what stops the work of an account or a part of it, and what to do about it.
+func stopsOf(a *app.Admin, v *store.Account, f *accountFacts) (list []string) {
 	_, err := a.Registry.Of(v.ID)
 	switch {
-	case v.Refused(): // its lists are not read meanwhile
+	case v.Refused():
 		list = append(list, "suspended by the gateway: the processor refuses the credentials since "+stamp(v.SuspendedAt))
 	case v.Damaged != nil:
 		list = append(list, "its secrets do not open: check the master key")
@@ -27,13 +38,7 @@ func healthOf(a *app.Admin, v *store.Account, f *accountFacts) string {
 			list = append(list, "sends no payouts until a case is resolved: porteira case show "+f.stopping[i].ID.String())
 		}
 	}
-	if !v.Refused() {
-		list = append(list, failingFeeds(a, v.ID)...)
-	}
-	if len(list) == 0 {
-		return "ok"
-	}
-	return strings.Join(list, "; ")
+	return list
 }
 
 // waits reports whether payouts or refunds of an account wait after a restore.

@@ -52,6 +52,7 @@ type commands struct {
 	Price      priceCommand      `cmd:"" help:"Set and list merchants' fees, and when their money settles."`
 	Case       caseCommand       `cmd:"" help:"List, show and resolve cases for manual review."`
 	Verify     verifyCommand     `cmd:"" help:"Verify ledger, orders and events; the gateway may be running."`
+	Doctor     doctorCommand     `cmd:"" help:"Check settings, disk, database, clocks, accounts, certificates and overdue work; gateways may be running."`
 	Backup     backupCommand     `cmd:"" help:"Copy the SQLite database to a file; the gateway may be running."`
 	Bench      benchCommand      `cmd:"" help:"Measure a gateway on this machine, over its HTTP API."`
 	Config     configCommand     `cmd:"" help:"Print each option, its value and its source."`
@@ -158,8 +159,8 @@ func detail(err error) string {
 }
 
 // origin is the packages at the beginning of an error's line, and the kind of an error of
-// the schema, which its text explains.
-var origin = regexp.MustCompile(`(?m)^(?:(?:app|bench|cluster|db|merchant|sandboxbank|store|write): )+(?:schema: )?`)
+// the schema or of an unsafe database, which its text explains.
+var origin = regexp.MustCompile(`(?m)^(?:(?:app|bench|cluster|db|merchant|sandboxbank|store|write): )+(?:(?:schema|unsafe): )?`)
 
 // plain is the text of an error for people.
 func plain(err error) string { return origin.ReplaceAllString(err.Error(), "") }

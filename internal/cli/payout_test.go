@@ -34,13 +34,14 @@ func TestPayoutApproval(t *testing.T) {
 	}
 }
 
-// dev runs porteira dev on the shell's database while it calls a function with its address.
-func (s *shell) dev(use func(base string)) {
+// dev runs porteira dev on the shell's database, or another one that args name, while it calls a
+// function with its address.
+func (s *shell) dev(use func(base string), args ...string) {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.t.Context())
 	read, write := io.Pipe()
 	p := cli.Program{
-		Args:    []string{"dev", "--json", "--listen", "127.0.0.1:0", "--log-level", "error"},
+		Args:    append([]string{"dev", "--json", "--listen", "127.0.0.1:0", "--log-level", "error"}, args...),
 		Environ: []string{"PORTEIRA_DATA=" + s.data, "PORTEIRA_MASTER_KEY=" + masterKey}, Stdout: write, Stderr: io.Discard,
 	}
 	code := make(chan int, 1)

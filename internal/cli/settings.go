@@ -85,6 +85,7 @@ func newCommands() *commands {
 		Dispute:    disputeCommand{settings: admin()},
 		Case:       caseCommand{settings: admin()},
 		Verify:     verifyCommand{settings: admin()},
+		Doctor:     doctorCommand{settings: newSettings(config.Serve)},
 		Backup:     backupCommand{settings: admin()},
 	}
 }

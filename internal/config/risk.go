@@ -71,6 +71,16 @@ func (c *Config) risksTaken() (faults []error) {
 	return faults
 }
 
+// AcceptedRisks lists the risks that the settings take and the operator has accepted.
+func (c *Config) AcceptedRisks() (list []Risk) {
+	for _, r := range Risks {
+		if slices.Contains(c.acceptedRisks, r.Name) && r.found(c) != "" {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
 // isLocal reports whether a host is this machine.
 func isLocal(host string) bool {
 	if host == "localhost" {

@@ -138,6 +138,8 @@ func (v *exercise) readMerchants() {
 	_, err = s.Setting(ctx, "name")
 	must(t, err)
 	must(t, s.Ping(ctx))
+	_, _, err = s.ServerTime(ctx)
+	must(t, err)
 }
 
 // readWork reads what is due.

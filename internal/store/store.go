@@ -126,6 +126,11 @@ func (s *Store) Installation() payment.ID { return s.external.Installation }
 // Ping checks that the database answers; else ErrUnavailable.
 func (s *Store) Ping(ctx context.Context) error { return s.db.Ping(ctx) }
 
+// ServerTime is the clock of the database server; ok is false if there is no server.
+func (s *Store) ServerTime(ctx context.Context) (now time.Time, ok bool, err error) {
+	return s.db.ServerTime(ctx)
+}
+
 // Ended is closed when this process must end; see [db.ErrDisk].
 func (s *Store) Ended() <-chan struct{} { return s.db.Ended() }
 

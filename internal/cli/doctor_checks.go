@@ -1,0 +1,301 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/porteira/porteira/internal/app"
+	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+)
+
+const (
+	// heartbeatWait is longer than the time between two heartbeats of a gateway that runs;
+	// heartbeatStep is the time between two looks at them.
+	heartbeatWait = 2500 * time.Millisecond
+	heartbeatStep = 100 * time.Millisecond
+
+	// clockTolerance is how far two clocks may differ. A limit or a signature bears more.
+	clockTolerance = 5 * time.Second
+
+	// certificateWrong and certificateNoted are how long before its end a certificate is a
+	// problem, and is noted.
+	certificateWrong = 7 * 24 * time.Hour
+	certificateNoted = 30 * 24 * time.Hour
+
+	// overdueAfter is how long work may be due: a gateway that runs claims it within seconds.
+	overdueAfter = 10 * time.Minute
+
+	// feedFailures in a row mean that a list could not be read for half an hour.
+	feedFailures = 10
+
+	// inspectionMax is how long a processor is waited for.
+	inspectionMax = 30 * time.Second
+)
+
+// doctor examines a database that is open, and what its accounts need.
+type doctor struct {
+	ctx context.Context
+	a   *app.Admin
+
+	running bool // a gateway is
+}
+
+// examine makes all checks. One that fails hides no other.
+func (d *doctor) examine() (findings []processor.Finding) {
+	for _, check := range []struct {
+		name string
+		of   func() ([]processor.Finding, error)
+	}{
+		{"database", d.database},
+		{"gateways", d.gateways},
+		{"clock", d.clocks},
+		{"accounts", d.accounts},
+		{"work", d.work},
+		{"cases", d.cases},
+	} {
+		list, err := check.of()
+		if err != nil {
+			list = append(list, processor.Finding{Check: check.name, Problem: detail(err), Action: "Correct the cause, and check again."})
+		}
+		findings = append(findings, list...)
+	}
+	return findings
+}
+
+// database checks what its opening has not: settings that are unsafe, another schema and another
+// master key were refused there.
+func (d *doctor) database() (findings []processor.Finding, err error) {
+	f := processor.Finding{Check: "database", Detail: d.a.Store.Engine()}
+	sandbox, err := d.a.Store.Setting(d.ctx, store.SettingSandbox)
+	if err != nil {
+		return nil, err
+	}
+	if sandbox != "" {
+		f.Detail += ", the sandbox of porteira dev"
+		f.Action = "porteira serve does not run on it: create another database with porteira migrate for production."
+	}
+	findings = []processor.Finding{f}
+	if err := d.a.CheckDecisions(); err != nil {
+		findings = append(findings, processor.Finding{Check: "restore", Problem: detail(err), Action: "docs/disk.md says what follows a restore."})
+	}
+	return findings, nil
+}
+
+// gateways reads which gateways are registered until each has written a heartbeat: one that has
+// not within heartbeatWait does not run.
+func (d *doctor) gateways() ([]processor.Finding, error) {
+	before, err := d.a.Store.Nodes(d.ctx)
+	after := before
+	for waited := time.Duration(0); err == nil && waited < heartbeatWait && slices.ContainsFunc(after, silentSince(before)); waited += heartbeatStep {
+		if err = d.wait(heartbeatStep); err == nil {
+			after, err = d.a.Store.Nodes(d.ctx)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	findings := checkGateways(before, after, d.a.Clock.Now())
+	d.running = findings[0].Problem == "" && findings[0].Action == ""
+	return findings, nil
+}
+
+func (d *doctor) wait(length time.Duration) error {
+	timer := d.a.Clock.NewTimer(length)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return nil
+	case <-d.ctx.Done():
+		return d.ctx.Err()
+	}
+}
+
+// silentSince reports whether a gateway has written no heartbeat since it was read before.
+func silentSince(before []store.Node) func(n store.Node) bool {
+	return func(n store.Node) bool {
+		return slices.ContainsFunc(before, func(b store.Node) bool { return b.ID == n.ID && b.Heartbeat == n.Heartbeat })
+	}
+}
+
+// checkGateways compares the gateways that were registered before with those now. The first
+// finding says whether one runs.
+func checkGateways(before, after []store.Node, now time.Time) (findings []processor.Finding) {
+	running, dead, silent := 0, 0, silentSince(before)
+	for _, n := range after {
+		if silent(n) {
+			dead++
+			continue
+		}
+		running++
+		if ahead := n.Clock.Sub(now).Round(time.Second); ahead.Abs() > clockTolerance+heartbeatWait {
+			findings = append(findings, processor.Finding{
+				Check: "clock", Problem: "the clock of gateway " + n.ID.String() + " and that of this machine differ by " + ahead.Abs().String(), Action: "Synchronise the clocks of all machines (NTP).",
+			})
+		}
+	}
+	f := processor.Finding{Check: "gateways", Detail: plural(running, "gateway runs", "gateways run")}
+	switch {
+	case running > 0: // one that is dead is released by the others within seconds
+	case dead > 0:
+		f.Problem, f.Action = "none runs, and "+plural(dead, "has", "have")+" ended without releasing its work", "Start a gateway: it continues that work."
+	default:
+		f.Detail, f.Action = "none runs", "Start one with porteira serve."
+	}
+	return append([]processor.Finding{f}, findings...)
+}
+
+// clocks compares the clock of this machine with that of the database's server, and with the
+// last heartbeat.
+func (d *doctor) clocks() ([]processor.Finding, error) {
+	var server time.Duration // how far it is ahead
+	began := d.a.Clock.Monotonic()
+	there, ok, err := d.a.Store.ServerTime(d.ctx)
+	if err != nil {
+		return nil, err
+	}
+	if ok {
+		took := d.a.Clock.Monotonic() - began
+		server = there.Sub(env.Unshifted(d.a.Clock).Now().Add(-took / 2))
+	}
+	installation, err := d.a.Store.ReadInstallation(d.ctx)
+	if err != nil {
+		return nil, err
+	}
+	return []processor.Finding{checkClock(server, installation.UpdatedAt.Sub(d.a.Clock.Now()))}, nil
+}
+
+// checkClock checks how far the clock of the database's server, and the time of the last
+// heartbeat, are ahead of this machine's clock.
+func checkClock(server, heartbeat time.Duration) processor.Finding {
+	f := processor.Finding{Check: "clock", Action: "Synchronise the clocks of all machines (NTP): limits, settlement, expiry and signatures depend on them."}
+	switch {
+	case server.Abs() > clockTolerance:
+		f.Problem = "that of the database's server and that of this machine differ by " + server.Abs().Round(time.Second).String()
+	case heartbeat > clockTolerance:
+		f.Problem = "the last heartbeat of a gateway is " + heartbeat.Round(time.Second).String() + " ahead of this machine's clock, which is late or was set back"
+	default:
+		f.Action = ""
+	}
+	return f
+}
+
+// accounts checks each account: what stops it, its certificate, its lists, and its processor, which
+// is called without an effect there.
+func (d *doctor) accounts() ([]processor.Finding, error) {
+	list, err := d.a.Store.Accounts(d.ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return []processor.Finding{{Check: "accounts", Problem: "there is none: new orders are answered with 503", Action: "porteira account add adds one."}}, nil
+	}
+	facts, err := readAccountFacts(d.ctx, d.a)
+	if err != nil {
+		return nil, err
+	}
+	limited, cancel := d.a.Clock.WithTimeout(d.ctx, inspectionMax)
+	defer cancel()
+	inspections := make([][]processor.Finding, len(list))
+	var calls sync.WaitGroup
+	for i := range list {
+		calls.Go(func() { inspections[i] = d.a.Inspect(limited, &list[i]) })
+	}
+	calls.Wait()
+	ends := d.a.Registry.CertificateEnds()
+	var findings []processor.Finding
+	for i := range list {
+		v := &list[i]
+		own := checkState(v)
+		for _, text := range stopsOf(d.a, v, facts) {
+			own = append(own, processor.Finding{Problem: text, Action: "porteira account show " + v.ID + " shows the account; porteira case list its cases."})
+		}
+		if end, ok := ends[v.ID]; ok {
+			own = append(own, checkCertificate(v.ID, end.Sub(d.a.Clock.Now())))
+		}
+		if !v.Refused() {
+			own = append(own, checkFeeds(v.ID, d.a.Registry.Feeds(), failingFeeds(d.a, v.ID))...)
+		}
+		own = append(own, inspections[i]...)
+		for _, f := range own {
+			f.Check = strings.TrimSuffix("account "+v.ID+", "+f.Check, ", ")
+			f.Check = strings.TrimSuffix(f.Check, ", account")
+			findings = append(findings, f)
+		}
+	}
+	return findings, nil
+}
+
+// checkState notes an account that a person keeps from new orders.
+func checkState(v *store.Account) []processor.Finding {
+	if v.State == payment.AccountLive || v.Refused() {
+		return nil
+	}
+	return []processor.Finding{{Detail: "it is " + string(v.State), Action: "porteira account resume " + v.ID + " uses it again."}}
+}
+
+// checkCertificate checks how long the certificate of an account is still valid.
+func checkCertificate(id string, left time.Duration) processor.Finding {
+	f := processor.Finding{Check: "certificate", Action: "Get another one from the processor: porteira account rotate " + id + " --secret certificate=@FILE."}
+	switch text := plural(int(left.Abs()/(24*time.Hour)), "day", "days"); {
+	case left <= 0:
+		f.Problem = "it expired " + text + " ago"
+	case left <= certificateWrong:
+		f.Problem = "it expires in " + text
+	case left <= certificateNoted:
+		f.Detail = "it expires in " + text
+	default:
+		f.Detail, f.Action = "it expires in "+text, ""
+	}
+	return f
+}
+
+// checkFeeds checks whether the lists of an account are read; texts say which are not, and why.
+func checkFeeds(id string, feeds []store.Feed, texts []string) (findings []processor.Finding) {
+	worst := 0
+	for _, f := range feeds {
+		if f.Account == id {
+			worst = max(worst, f.Failures)
+		}
+	}
+	for _, text := range texts {
+		f := processor.Finding{Check: "lists", Action: "Payments without a notice are not booked meanwhile, and reading continues. Check the processor and the network: porteira account test " + id + "."}
+		if worst >= feedFailures {
+			f.Problem = text
+		} else {
+			f.Detail = text
+		}
+		findings = append(findings, f)
+	}
+	return findings
+}
+
+// cases counts the cases that nobody has resolved.
+func (d *doctor) cases() ([]processor.Finding, error) {
+	stopping, err := d.a.Store.StoppingCases(d.ctx)
+	if err != nil {
+		return nil, err
+	}
+	const most = 1000
+	open, err := d.a.Store.OpenCases(d.ctx, most+1)
+	if err != nil {
+		return nil, err
+	}
+	f := processor.Finding{Check: "cases", Detail: plural(len(open), "open case", "open cases")}
+	if len(open) > most {
+		f.Detail = fmt.Sprintf("more than %d open cases", most)
+	}
+	if len(open) > 0 {
+		f.Action = "porteira case list lists them, and porteira case show ID how to resolve one."
+	}
+	if len(stopping) > 0 {
+		f.Problem = plural(len(stopping), "case stops payouts", "cases stop payouts") + ", of " + f.Detail
+	}
+	return []processor.Finding{f}, nil
+}
