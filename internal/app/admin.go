@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -270,17 +271,28 @@ func (a *Admin) Close() error { return a.Store.Close() }
 // the versions that it applied.
 func Migrate(ctx context.Context, cfg *config.Config, log *slog.Logger) ([]int64, error) {
 	o, err := storeOptions(cfg, log)
+	if _, ok := errors.AsType[noMasterKey](err); ok {
+		err = fmt.Errorf("%w; for a new database create one: mkdir -p -m 700 %s && (umask 077; openssl rand -base64 32 > %s)", err, filepath.Dir(cfg.MasterKeyFile), cfg.MasterKeyFile)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return store.Migrate(ctx, o)
 }
 
+// noMasterKey is the file of a master key that does not exist.
+type noMasterKey string
+
+// Error implements error.
+func (file noMasterKey) Error() string {
+	return "master key " + string(file) + " not found: set its folder with --data, or its path with --master-key-file"
+}
+
 func storeOptions(cfg *config.Config, log *slog.Logger) (db.Options, error) {
 	w := env.System(env.OutboundOptions{})
 	key, err := readMasterKey(cfg)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("master key %s not found: set its folder with --data, or its path with --master-key-file", cfg.MasterKeyFile)
+		err = noMasterKey(cfg.MasterKeyFile)
 	}
 	if err != nil {
 		return db.Options{}, err
