@@ -114,6 +114,9 @@ func (c *payoutShow) Run(r *runner, root *commands) error {
 				{"  approval", approval}, {"  Pix key", v.PIXKeyType + " " + oneLine(v.PIXKey)}, {"  beneficiary", oneLine(v.Beneficiary.Name)},
 				{"  document", v.Beneficiary.Document}, {"  account", v.Processor}, {"  external id", v.ExternalID}, {"  created", stamp(v.CreatedAt)},
 			}
+			if v.EndToEndID != "" {
+				rows = append(rows, []string{"  endToEndId", v.EndToEndID})
+			}
 			for _, d := range v.Record {
 				rows = append(rows, []string{"  " + string(d.Action), strings.TrimSpace(strings.TrimPrefix(d.Actor, operatorPrefix) + " " + stamp(d.CreatedAt) + " " + oneLine(d.Reason))})
 			}

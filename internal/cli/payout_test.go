@@ -116,8 +116,9 @@ func TestPayoutDecisionsByPersons(t *testing.T) {
 	if out, _ = s.raw(0, "payout", "list", "sandbox", "--status", "canceled", "--json"); strings.Count(out, `"id"`) != 1 || !strings.Contains(out, `"referenceId": "rejected"`) || strings.Contains(out, "maria") {
 		t.Errorf("canceled payouts are\n%s", out)
 	}
+	s.exec("UPDATE payouts SET end_to_end_id = 'E5'")
 	out, _ = s.run(0, "payout", "show", ids["rejected"])
-	for _, want := range []string{" Pix key EMAIL maria@example.com\n", " beneficiary Maria\n", " amount R$ 5.00\n", " rejected zeca TIME\n"} {
+	for _, want := range []string{" endToEndId E5\n", " Pix key EMAIL maria@example.com\n", " beneficiary Maria\n", " amount R$ 5.00\n", " rejected zeca TIME\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}

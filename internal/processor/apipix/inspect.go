@@ -125,7 +125,7 @@ func (p *Processor) webhookPath() string { return p.prefix + "/webhook/" + escap
 func (p *Processor) Install(ctx context.Context, noticeURL string) error {
 	r := p.client.do(ctx, http.MethodPut, p.webhookPath(), webhook{noticeURL}, nil)
 	if !r.ok() && r.status != http.StatusNoContent {
-		return fmt.Errorf("register the address: %w", r.cause())
+		return fmt.Errorf("the bank did not register the address; banks test it first, so the gateway must run, and they must reach public-url: %w", r.cause())
 	}
 	if f := p.Installed(ctx, noticeURL); f.Problem != "" {
 		return fmt.Errorf("apipix: after it was registered: %s", f.Problem)

@@ -121,7 +121,7 @@ func TestInstallation(t *testing.T) {
 		t.Errorf("another address: %+v", f)
 	}
 	h.receiver.status = http.StatusServiceUnavailable
-	if err := d.Install(t.Context(), ours+"2"); err == nil || strings.Contains(err.Error(), "inbound") {
+	if err := d.Install(t.Context(), ours+"2"); err == nil || strings.Contains(err.Error(), "inbound") || !strings.Contains(err.Error(), "public-url") {
 		t.Errorf("an address that the bank cannot reach: %v", err)
 	}
 	h.receiver.status = 0
