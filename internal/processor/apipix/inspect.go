@@ -144,6 +144,8 @@ func (p *Processor) Installed(ctx context.Context, noticeURL string) processor.F
 		f.Problem = "No address for notices is registered for the key."
 	case lookup == processor.LookupUnknown:
 		f.Problem = "The bank does not say which address is registered: " + r.cause().Error() + "."
+		f.Action = "Test again when the bank answers; it must permit webhook.read."
+		return f
 	case body.URL != noticeURL:
 		f.Problem = "Another address is registered for the key."
 	default:

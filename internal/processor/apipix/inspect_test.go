@@ -108,6 +108,18 @@ func TestCertificateIsFound(t *testing.T) {
 	}
 }
 
+// A bank that does not answer is no reason to register the address again, which would replace
+// that of another program.
+func TestInstallationIsNotKnown(t *testing.T) {
+	t.Parallel()
+	_, clock := env.Virtual(time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC), 1)
+	silent := handlerTransport{http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })}
+	d := open(t, clock, silent, ProfileEfi, testBase).(processor.Installer)
+	if f := d.Installed(t.Context(), "https://gateway.invalid/inbound/bank/token"); f.Problem == "" || f.Action == "" || strings.Contains(f.Action, "install") {
+		t.Errorf("a bank that does not answer: %+v", f)
+	}
+}
+
 // TestInstallation: the address is registered at the bank, which tests it; one of another program
 // is a finding, and is not shown.
 func TestInstallation(t *testing.T) {

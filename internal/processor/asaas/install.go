@@ -107,7 +107,7 @@ func (p *Processor) Installed(ctx context.Context, noticeURL string) processor.F
 	now := p.ours(list)
 	switch {
 	case err != nil:
-		v.Problem, v.Action = err.Error(), "Check that the API key may read webhooks."
+		v.Problem, v.Action = err.Error(), "Test again when Asaas answers; the API key must be allowed to read webhooks."
 	case now == nil:
 		v.Problem, v.Action = "Asaas has no webhook of this account.", install
 	case now.Interrupted:
