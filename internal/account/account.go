@@ -45,11 +45,23 @@ func (o *Options) open(a *store.Account) (processor.Processor, error) {
 	}
 	d := o.driver(a.Driver)
 	if d == nil {
-		return nil, problem.New(problem.ValidationFailed, "Invalid account.").WithFields(problem.FieldError{
-			Field: "driver", Code: problem.CodeNotAllowed, Detail: "is unknown: " + a.Driver,
-		})
+		return nil, invalidAccount([]problem.FieldError{{Field: "driver", Code: problem.CodeNotAllowed, Detail: "is unknown: " + a.Driver}})
 	}
-	return d.Open(driverAccount(a), processor.Env{Clock: o.Env.Clock, Transport: o.Env.Processor})
+	proc, err := d.Open(driverAccount(a), processor.Env{Clock: o.Env.Clock, Transport: o.Env.Processor})
+	if invalid, ok := errors.AsType[*problem.Error](err); ok && len(invalid.Fields) > 0 {
+		err = invalidAccount(invalid.Fields)
+	}
+	return proc, err
+}
+
+// invalidAccount is the error about fields of an account. Its text has all of them, as commands
+// and the log show only the text.
+func invalidAccount(fields []problem.FieldError) error {
+	texts := make([]string, len(fields))
+	for i, f := range fields {
+		texts[i] = f.Field + " " + f.Detail
+	}
+	return problem.New(problem.ValidationFailed, "Invalid account: "+strings.Join(texts, "; ")+".").WithFields(fields...)
 }
 
 func driverAccount(a *store.Account) processor.Account {
@@ -119,11 +131,7 @@ func (s *Service) check(a *store.Account, others []store.Account) error {
 	if len(fields) == 0 {
 		return nil
 	}
-	texts := make([]string, len(fields))
-	for i, f := range fields {
-		texts[i] = f.Field + " " + f.Detail
-	}
-	return problem.New(problem.ValidationFailed, "Invalid account: "+strings.Join(texts, "; ")+".").WithFields(fields...)
+	return invalidAccount(fields)
 }
 
 // sameContract finds another account that has the same contract; "" if there is none.

@@ -67,6 +67,24 @@ func TestHealthNamesTheListsThatFail(t *testing.T) {
 	}
 }
 
+// A refused secret is named, and what is wrong with it.
+func TestRotateNamesTheInvalidSecret(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	secret := func(text string) string {
+		s.t.Helper()
+		path := filepath.Join(s.data, "secret")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return "bank-secret=@" + path
+	}
+	s.run(0, "account", "add", "far", "--driver", "sandbox", "--set", "base-url=https://bank.example", "--secret", secret("0123456789abcdef"))
+	if _, errs := s.run(2, "account", "rotate", "far", "--secret", secret("short")); errs != "porteira: Invalid account: secrets.bank-secret must have at least 16 characters.\n" {
+		t.Errorf("rotate writes %q", errs)
+	}
+}
+
 // The test of routes names the account because of which payouts are refused after a restore, and the
 // case that stops payouts of the merchant or of an account.
 func TestRouteTestNamesWhatStopsPayouts(t *testing.T) {
