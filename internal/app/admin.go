@@ -140,13 +140,18 @@ func (a *Admin) EnsureSandbox(ctx context.Context) (store.Account, error) {
 	return v, err
 }
 
+// UsesOwnBank reports whether an account is one at the bank of a gateway's configuration.
+func UsesOwnBank(v *store.Account) bool {
+	return v.Driver == sandbox.Name && v.Settings[sandbox.SettingBaseURL] == ""
+}
+
 // Inspect checks an account: offline, and at its processor.
 func (a *Admin) Inspect(ctx context.Context, v *store.Account) []processor.Finding {
 	if err := a.Accounts.Check(ctx, v); err != nil {
 		return []processor.Finding{{Check: "account", Problem: err.Error(), Action: "Correct its secrets with porteira account rotate, or add another account."}}
 	}
 	findings := []processor.Finding{{Check: "account"}}
-	if v.Driver == sandbox.Name && v.Settings[sandbox.SettingBaseURL] == "" {
+	if UsesOwnBank(v) {
 		return append(findings, processor.Finding{
 			Check: "bank", Detail: "not called: " + ErrOwnBank.Error(), Action: "health in porteira account show " + v.ID + " says whether the gateway can read its lists.",
 		})

@@ -43,7 +43,10 @@ const (
 type doctor struct {
 	ctx context.Context
 	a   *app.Admin
+	// bank means that the settings of serve have a sandbox bank.
+	bank bool
 
+	sandbox bool // the database is one of porteira dev, which has a bank
 	running bool // a gateway is
 }
 
@@ -77,7 +80,7 @@ func (d *doctor) database() (findings []processor.Finding, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if sandbox != "" {
+	if d.sandbox = sandbox != ""; d.sandbox {
 		f.Detail += ", the sandbox of porteira dev"
 		f.Action = "porteira serve does not run on it: create another database with porteira migrate for production."
 	}
@@ -222,7 +225,14 @@ func (d *doctor) accounts() ([]processor.Finding, error) {
 		if !v.Refused() {
 			own = append(own, checkFeeds(v.ID, d.a.Registry.Feeds(), failingFeeds(d.a, v.ID))...)
 		}
-		own = append(own, inspections[i]...)
+		if app.UsesOwnBank(v) && !d.bank && !d.sandbox && v.State != payment.AccountSuspended {
+			own = append(own, processor.Finding{
+				Check: "bank", Problem: "it is that of the option bank, which is not set: gateways cannot open the account, and its orders are answered with 503",
+				Action: "Set bank, or send orders to another account with porteira account add and porteira route set, and suspend this one.",
+			})
+		} else {
+			own = append(own, inspections[i]...)
+		}
 		for _, f := range own {
 			f.Check = strings.TrimSuffix("account "+v.ID+", "+f.Check, ", ")
 			f.Check = strings.TrimSuffix(f.Check, ", account")

@@ -53,10 +53,14 @@ func (s *shell) insert(table string, given map[string]string) {
 	s.exec("INSERT INTO " + table + " (" + strings.Join(columns, ", ") + ") VALUES (" + strings.Join(list, ", ") + ")")
 }
 
-// doctor runs the command, and returns its output without the free space.
+// doctor runs the command with the settings of a gateway with a bank, and returns its output.
 func (s *shell) doctor(code int, args ...string) string {
 	s.t.Helper()
-	out, errs := s.run(code, append([]string{"doctor", "--base-url", "https://api.example"}, args...)...)
+	secret := filepath.Join(s.t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("0123456789abcdef"), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	out, errs := s.run(code, append([]string{"doctor", "--base-url", "https://api.example", "--bank", "https://bank.example", "--bank-secret-file", secret}, args...)...)
 	if errs != "" {
 		s.t.Errorf("doctor writes %q", errs)
 	}
@@ -94,6 +98,17 @@ func TestDoctorBeforeTheFirstStart(t *testing.T) {
 		rest != ": sqlite\n"+noteGateway+" ok clock\n ok account sandbox\n"+noteOfBank+" ok work: nothing is due for more than 10 minutes\n ok cases: 0 open cases\n\nNo problems.\n" {
 		t.Errorf("the doctor prints\n%s", out)
 	}
+	out, _ = s.run(1, "doctor")
+	for _, want := range []string{
+		" note configuration: neither base-url nor public-url is set, so checkoutUrl has the listener's own address\n Set public-url",
+		" wrong account sandbox, bank: it is that of the option bank, which is not set: gateways cannot open the account, and its orders are answered with 503\n Set bank, or send orders to another account with porteira account add and porteira route set, and suspend this one.\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+	s.run(0, "account", "suspend", "sandbox")
+	s.run(0, "doctor")
 }
 
 // Each check finds what it is for.
