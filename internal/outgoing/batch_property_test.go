@@ -194,7 +194,7 @@ func checkSequences(t *testing.T, limit int, pair func() *pair) {
 }
 
 // sequencesOnEngine is how many sequences also run on a database.
-const sequencesOnEngine = 30
+const sequencesOnEngine = 10
 
 // A batch has the effect of its operations one by one, and the records stay
 // consistent.
