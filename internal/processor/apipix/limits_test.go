@@ -92,10 +92,9 @@ func TestTokenEndsInFlight(t *testing.T) {
 	}
 }
 
-// TestSlowAnswer: an answer that comes byte by byte ends with the caller's time, and one that
-// never ends at its limit.
+// TestSlowAnswer: an answer that comes byte by byte, and never ends, ends with the caller's context.
 func TestSlowAnswer(t *testing.T) {
-	clock := env.NewSystemClock()
+	clock, began := env.NewSystemClock(), make(chan struct{}, 1)
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", jsonType)
 		if strings.HasSuffix(r.URL.Path, "/token") {
@@ -107,17 +106,27 @@ func TestSlowAnswer(t *testing.T) {
 				return
 			}
 			w.(http.Flusher).Flush()
+			select {
+			case began <- struct{}{}:
+			default:
+			}
 			<-clock.NewTimer(time.Millisecond).C()
 		}
 	}))
 	t.Cleanup(server.Close)
 	p := open(t, clock, server.Client().Transport, ProfileEfi, server.URL).(*Efi)
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	if a := p.Transfer(ctx, transferRequest(), willing); a.Outcome != processor.Unknown {
+	untilItBegins := func() context.Context {
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			<-began
+			cancel()
+		}()
+		return ctx
+	}
+	if a := p.Transfer(untilItBegins(), transferRequest(), willing); a.Outcome != processor.Unknown {
 		t.Errorf("transfer: %+v", a)
 	}
-	if r := p.QueryTransfer(ctx, hostileID); r.Lookup != processor.LookupUnknown {
+	if r := p.QueryTransfer(untilItBegins(), hostileID); r.Lookup != processor.LookupUnknown {
 		t.Errorf("query: %+v", r)
 	}
 }

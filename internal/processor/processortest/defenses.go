@@ -17,9 +17,14 @@ func (h Harness) disputed(t *testing.T) (externalID string, d processor.Dispute)
 	}
 	h.Pay(t, r, r.Amount)
 	h.Dispute(t, r)
-	list := h.queryCharge(t, r.ExternalID).Disputes
+	report := h.queryCharge(t, r.ExternalID)
+	if report.Lookup == processor.LookupUnknown { // a token was being renewed while Dispute moved the clock
+		h.Elapse(t)
+		report = h.queryCharge(t, r.ExternalID)
+	}
+	list := report.Disputes
 	if len(list) != 1 || list[0].State != processor.DisputeOpen || list[0].ID == "" {
-		t.Fatalf("disputes: %+v", list)
+		t.Fatalf("disputes: %+v", report)
 	}
 	return r.ExternalID, list[0]
 }
