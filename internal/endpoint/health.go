@@ -177,16 +177,16 @@ func rewind(l *store.Loaded, e *store.Endpoint) {
 }
 
 // takeOver moves the other endpoints with the same URL back to the oldest event that this one has not
-// accepted: they relied on its deliveries.
+// accepted: they relied on its deliveries, which may go to another URL now. Those that are disabled are
+// to get them, too.
 func takeOver(l *store.Loaded, c *store.Changes, e *store.Endpoint) {
 	oldest, _, _ := l.Undelivered(e)
 	if oldest == 0 {
 		return
 	}
 	for _, other := range l.Endpoints(e.Merchant) {
-		if other.ID != e.ID && other.Enabled && other.URL == e.URL && other.Position >= oldest {
-			other.Position = oldest - 1
-			other.ReadTo = other.Position // their deliveries may go to another URL now
+		if other.ID != e.ID && other.URL == e.URL && other.ReadTo >= oldest {
+			other.Position, other.ReadTo = min(other.Position, oldest-1), oldest-1
 			c.SetEndpoint(other)
 		}
 	}
@@ -198,7 +198,6 @@ func deliverShared(l *store.Loaded, c *store.Changes, e, was *store.Endpoint) {
 	shared := l.Shared(was)
 	if n := len(shared); n == store.SharedMax {
 		e.Position = min(e.Position, shared[n-1].Number) // the dispatcher reads the rest from the feed
-		e.ReadTo = e.Position
 	}
 	for i := range shared {
 		event := &shared[i]
@@ -208,7 +207,6 @@ func deliverShared(l *store.Loaded, c *store.Changes, e, was *store.Endpoint) {
 			c.Deliver(e, event, nil)
 		default: // it reads them when it is enabled
 			e.Position = min(e.Position, event.Number-1)
-			e.ReadTo = min(e.ReadTo, e.Position)
 		}
 	}
 }

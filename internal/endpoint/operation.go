@@ -97,6 +97,9 @@ func (v *change) Decide(l *store.Loaded, c *store.Changes) error {
 		v.Endpoint = e
 		return nil
 	}
+	if e.URL != was.URL {
+		e.ReadTo = e.Position // what it relied on at the previous URL is not at this one
+	}
 	e.Version, e.UpdatedAt = e.Version+1, l.Now()
 	c.SetEndpoint(e)
 	v.Endpoint = e
