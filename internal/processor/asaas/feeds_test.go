@@ -1,6 +1,7 @@
 package asaas
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -157,7 +158,7 @@ func TestListedRefundOfADisputedCharge(t *testing.T) {
 // dispute took is no refund.
 func TestListedDisputeOfARefundedCharge(t *testing.T) {
 	t.Parallel()
-	for value, want := range map[string]string{"1.00": "payment refund change", "10.00": "payment change"} {
+	for value, want := range map[string]string{"1.00": "payment refund change of 900", "10.00": "payment change of 1000"} {
 		list := listJSON(paymentJSON(`"status":"PENDING"`, `"status":"CHARGEBACK_REQUESTED","clientPaymentDate":"2026-11-20"`,
 			`"refunds":null`, `"refunds":[{"status":"DONE","value":`+value+`,"description":null}]`))
 		page, err := openAnswerer(t, &answerer{answers: map[string]string{"GET /payments": "200 " + list}}).Read(t.Context(), processor.FeedChanges, "")
@@ -170,7 +171,7 @@ func TestListedDisputeOfARefundedCharge(t *testing.T) {
 			case f.Refund != nil:
 				kinds = append(kinds, "refund")
 			case f.Change != nil:
-				kinds = append(kinds, "change")
+				kinds = append(kinds, fmt.Sprint("change of ", int64(f.Change.Dispute.Amount)))
 			}
 		}
 		if got := strings.Join(kinds, " "); got != want {

@@ -153,7 +153,7 @@ const chargebackWon = "REVERSED"
 // dispute is the present dispute of a payment; nil if there is none, or its state is not
 // certain.
 func (v *wirePayment) dispute() *processor.Dispute {
-	d := &processor.Dispute{ID: "chargeback-" + v.ID, PaymentID: v.ID, Amount: moneyOf(v.Value), Current: true}
+	d := &processor.Dispute{ID: "chargeback-" + v.ID, PaymentID: v.ID, Amount: v.left(), Current: true}
 	var c wireChargeback
 	known := len(v.Chargeback) > 0 && string(v.Chargeback) != "null" && json.Unmarshal(v.Chargeback, &c, anyText) == nil
 	switch {
@@ -185,6 +185,22 @@ func (v *wirePayment) returned() (sum money.Cents) {
 		}
 	}
 	return sum
+}
+
+// left is what refunds have left to a dispute: they may be booked after it, as its payment may be. All of
+// the charge is disputed if they leave nothing.
+func (v *wirePayment) left() money.Cents {
+	left := moneyOf(v.Value)
+	for i, id := range refundIDs(v) {
+		r := &v.Refunds[i]
+		if refundStates[r.Status] == processor.TransferPaid && (isExternalID(id) || !v.mayBeTaken(r)) {
+			left -= max(moneyOf(r.Value), 0)
+		}
+	}
+	if left <= 0 {
+		return moneyOf(v.Value)
+	}
+	return left
 }
 
 // mayBeTaken reports whether an entry of the refunds of a charge, which is not ours, may be what a dispute
