@@ -157,10 +157,10 @@ func (p *Processor) infractionsOf(ctx context.Context, v *pix, paid *processor.P
 }
 
 // eachInfraction reads the infractions of a time, until found returns false. One that cannot be
-// read is left out: the list of changes has a case for it. There are none if no page can be read;
-// if some can, and others not, it returns errCut.
+// read is left out: the list of changes has a case for it. A window that the bank refuses has none, as
+// without the permission; errCut if one was begun and cannot be read to its end.
 func (p *Processor) eachInfraction(ctx context.Context, from, to time.Time, found func(v *infraction) bool) error {
-	pages, refused := 0, 0
+	pages := 0
 	for ; from.Before(to); from = from.Add(window) {
 		end := from.Add(window)
 		if end.After(to) {
@@ -172,9 +172,8 @@ func (p *Processor) eachInfraction(ctx context.Context, from, to time.Time, foun
 			}
 			read, err := p.readInfractions(ctx, from, end, number, pageSize)
 			switch {
-			case errors.Is(err, errNotAllowed):
-				refused++
-			case errors.Is(err, errForm) && pages > 1:
+			case errors.Is(err, errNotAllowed) && number == 0:
+			case errors.Is(err, errNotAllowed), errors.Is(err, errForm) && pages > 1:
 				return errCut
 			case err != nil:
 				return err
@@ -187,9 +186,6 @@ func (p *Processor) eachInfraction(ctx context.Context, from, to time.Time, foun
 			}
 			more = read.more
 		}
-	}
-	if refused > 0 && refused < pages {
-		return errCut
 	}
 	return nil
 }

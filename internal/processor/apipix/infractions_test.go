@@ -238,6 +238,35 @@ func (c *cut) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
+// forgetful is a bank that refuses to list infractions of long ago, and has no later ones.
+type forgetful struct{ byPath }
+
+// RoundTrip implements [http.RoundTripper].
+func (f forgetful) RoundTrip(r *http.Request) (*http.Response, error) {
+	if from, ok := parseTime(r.URL.Query().Get("inicio")); strings.HasSuffix(r.URL.Path, "/gn/infracoes") && ok && from.Before(start.Add(24*time.Hour)) {
+		return standard(400, "inicio", "").RoundTrip(r)
+	}
+	return f.byPath.RoundTrip(r)
+}
+
+// Money that the MED took is booked also if the bank lists only later infractions: none of its charge
+// would ever be shown otherwise, and the merchant would keep it.
+func TestInfractionsOfLongAgoAreRefused(t *testing.T) {
+	t.Parallel()
+	members := goodCharge()
+	members["status"] = `"CONCLUIDA"`
+	members["pix"] = "[" + strings.Replace(goodPayment, "{", `{"devolucoes":[{"id":"med1","rtrId":"D1","valor":"30.00","natureza":"MED_FRAUDE","status":"DEVOLVIDO"}],`, 1) + "]"
+	d := newHostile(t, forgetful{byPath{
+		"/cob/" + hostileID: {status: 200, contentType: jsonType, body: object(members)},
+		"/gn/infracoes":     infractionsAnswer(0, 1),
+	}})
+	d.clock.Advance(40 * 24 * time.Hour)
+	report := d.QueryCharge(t.Context(), hostileID)
+	if len(report.Payments) != 1 || len(report.Disputes) != 1 || report.Disputes[0].State != processor.DisputeLost || report.Disputes[0].Amount != 30_00 {
+		t.Errorf("%+v", report)
+	}
+}
+
 // infractionOf is an open infraction of another payment.
 func infractionOf(e2e string) string {
 	return strings.Replace(infractionJSON("1", "ABERTA", `"1.00"`, ""), hostileE2E, e2e, 1)
