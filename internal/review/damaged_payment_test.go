@@ -31,3 +31,24 @@ func TestListedPaymentOfADamagedOrder(t *testing.T) {
 		d.WantProven()
 	})
 }
+
+// A case about money that names a pay-in whose row is damaged can be shown and resolved: two persons say
+// whose money it is.
+func TestMoneyNamesADamagedOrder(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		d := newDesk(g)
+		d.receive(d.Store.ExternalID(&d.Merchant, payment.OperationPayin, "lost"), 100_00)
+		v := d.only(store.CaseUnmatchedReceipt)
+		p := d.Payin(d.Merchant, "lost", "")
+		d.Execute("UPDATE payins SET details = details || '{' WHERE external_id = '" + p.ExternalID + "'")
+		list, err := d.reviews.Possible(t.Context(), &v)
+		if d.Must(err); list[0].How != store.ResolvedApply || list[0].Persons != 2 || list[0].Named != nil {
+			t.Errorf("%+v", list)
+		}
+		r := request(&v, store.ResolvedApply)
+		r.Merchant = d.Merchant.ID
+		if got := d.resolve(r); got.Action != store.DecisionProposed {
+			t.Errorf("it is %s", got.Action)
+		}
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/porteira/porteira/internal/payin"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 )
@@ -26,14 +27,15 @@ func (v *Resolve) namesOrder(l *store.Loaded) bool {
 	return ok && names(&v.opened, &p, l.ChargedAt(p.Merchant, p.ID, v.opened.Params["processor"]))
 }
 
-// named finds the pay-in that the money of a case names, if it can be paid; nil if there is none.
+// named finds the pay-in that the money of a case names, if it can be paid; nil if there is none, or its
+// row is damaged: then two persons decide who owns the money.
 func (s *Service) named(ctx context.Context, c *store.Case) (*Named, error) {
 	owner, err := s.Store.MerchantOf(ctx, c.Params["externalId"])
 	if err != nil || owner.IsZero() {
 		return nil, err
 	}
 	p, _, err := s.Store.PayinByExternalID(ctx, owner, c.Params["externalId"])
-	if errors.Is(err, store.ErrNotFound) {
+	if errors.Is(err, store.ErrNotFound) || err != nil && ctx.Err() == nil && payin.Lasting(err) {
 		return nil, nil //nolint:nilnil // none is no error
 	}
 	if err != nil {

@@ -96,7 +96,7 @@ var layers = []layer{
 	{"outgoing", plain, "receivable dispute processor" + rows + middle + basics + writing},
 	{"payout", plain, "pricing outgoing processor wire" + rows + middle + basics + writing},
 	{"refund", plain, "receivable outgoing processor wire" + rows + middle + basics + writing},
-	{"review", plain, "receivable dispute outgoing refund processor" + rows + middle + basics + writing},
+	{"review", plain, "payin receivable dispute outgoing refund processor" + rows + middle + basics + writing},
 	{"notice", plain, "dispute payin processor" + rows + middle + basics + writing},
 	{"endpoint", plain, "webhook wire" + rows + middle + basics + writing},
 	{"delivery", plain, "endpoint webhook wire" + rows + middle + basics + writing},
