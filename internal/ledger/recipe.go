@@ -2,7 +2,7 @@ package ledger
 
 import "github.com/porteira/porteira/internal/money"
 
-// Kind names the recipe that made an entry: what happened.
+// Kind names the recipe of an entry, and so the fact that it books.
 type Kind string
 
 // The recipes.
@@ -12,8 +12,8 @@ const (
 	ReceivedPending    Kind = "received_pending"    // a payer's money, settles later
 	ReceivedUnapplied  Kind = "received_unapplied"  // money for an order beyond its amount
 	Settled            Kind = "settled"             // pending became available
-	CostBooked         Kind = "cost_booked"         // a processor charged for a payment, or for something else
-	CostReturned       Kind = "cost_returned"       // it gave that back
+	CostBooked         Kind = "cost_booked"         // a processor charged a fee, of a payment or another one
+	CostReturned       Kind = "cost_returned"       // a processor gave a fee back
 	PayoutHeld         Kind = "payout_held"         // set aside for a payout
 	PayoutPaid         Kind = "payout_paid"         // left through the processor
 	PayoutReleased     Kind = "payout_released"     // did not leave; released
@@ -26,7 +26,7 @@ const (
 	RefundReleased     Kind = "refund_released"     // did not go back; released
 	RefundFound        Kind = "refund_found"        // set aside for a refund that nobody requested here
 	RefundTakenBack    Kind = "refund_taken_back"   // went back to the payer, and came back
-	FeeRefunded        Kind = "fee_refunded"        // the fee of what was refunded went back to the merchant
+	FeeRefunded        Kind = "fee_refunded"        // the fee on refunded money went back to the merchant
 	FeeRecharged       Kind = "fee_recharged"       // the same fee again: the refund came back
 	DisputeOpened      Kind = "dispute_opened"      // set aside while it is contested
 	DisputeWon         Kind = "dispute_won"         // the payer lost; released
@@ -68,7 +68,7 @@ var Recipes = []Recipe{
 	{UnidentifiedReturned, "unidentified → clearing", "money that names no order was given back to its payer at the processor, or taken by a dispute; on the platform's accounts only"},
 	{UnidentifiedBack, "clearing → unidentified", "the same, and it came back"},
 	{CostBooked, "costs → clearing", "the processor kept its own fee of a payment, or charged another one (on the platform's accounts): the platform bears it, never the merchant's money"},
-	{CostReturned, "clearing → costs (then written_off)", "the processor gave a fee back, or one that was charged before this ledger knew it; on the platform's accounts only"},
+	{CostReturned, "clearing → costs (then written_off)", "the processor gave a fee back, also one that this ledger had not booked; on the platform's accounts only"},
 	{Settled, "pending → available", "the settlement date is reached"},
 	{PayoutHeld, "available → held", "a payout was accepted: amount and fee"},
 	{PayoutPaid, "held → clearing (fee → fees)", "the processor proved that the payout was paid"},
@@ -76,7 +76,7 @@ var Recipes = []Recipe{
 	{PayoutReturned, "clearing → available", "the receiver's bank returned a payout, or a part of it"},
 	{PayoutFound, "available (then owed) → clearing", "the processor lists a transfer that a restored backup lacks, or paid a payout twice; a shortfall becomes debt"},
 	{PayoutAdopted, "clearing → owed, then available", "the payout of a found transfer was requested again, and holds its money"},
-	{FoundReturned, "clearing → owed, then available", "a found transfer, or one that left after its payout's release, failed or was returned by the receiver's bank, or a part of it"},
+	{FoundReturned, "clearing → owed, then available", "a found transfer, or one that left after its payout's release, failed or was returned by the receiver's bank, in full or in part"},
 	{RefundHeld, "pending of the order, then available (or unapplied) → held", "a refund was accepted"},
 	{Refunded, "held → clearing", "the processor proved that the refund was paid"},
 	{RefundReleased, "held → pending of the order, and available (or unapplied)", "the refund, or a part of it, was definitively not paid"},
@@ -87,19 +87,19 @@ var Recipes = []Recipe{
 	{DisputeOpened, "pending of the order, then available (then owed) → disputed", "a payer disputes; a shortfall becomes debt"},
 	{DisputeWon, "disputed → pending of the order, then owed, then available", "the dispute was won; money that was pending is pending again, and debt is repaid first"},
 	{ChargedBack, "disputed → clearing", "the dispute was lost"},
-	{ChargebackReversed, "clearing → pending of the order, then owed, then available", "the payer's bank reversed the chargeback; as when a dispute is won"},
+	{ChargebackReversed, "clearing → pending of the order, then owed, then available", "the payer's bank reversed the chargeback; the money returns as after a won dispute"},
 	{OwedRepaid, "available → owed", "available money repays debt"},
 	{UnappliedApplied, "unapplied → available or pending (fee → fees)", "an operator applied unapplied money to an order"},
 	{UnappliedReleased, "unapplied → available", "an operator made unapplied money available"},
 	{UnappliedWrittenOff, "unapplied → written_off", "an operator wrote unapplied money off: the platform keeps it"},
 	{UnappliedBack, "written_off → unapplied", "the payer disputes unapplied money that was written off, or its processor gave it back"},
-	{UnidentifiedMoved, "unidentified → clearing", "an operator found the merchant of unidentified money; on the platform's accounts only"},
+	{UnidentifiedMoved, "unidentified → clearing", "an operator assigned unidentified money to a merchant; on the platform's accounts only"},
 	{UnidentifiedArrived, "clearing → unapplied", "the same, on the merchant's accounts"},
 	{UnidentifiedKept, "unidentified → written_off", "an operator wrote unidentified money off: the platform keeps it"},
 	{PayoutPaidLate, "available (then owed) → clearing (fee → fees)", "a payout left after its hold was released: the merchant bears it and its fee; a shortfall becomes debt"},
 	{PayoutWrittenOff, "written_off → clearing", "the same, and an operator decided that the platform bears it"},
 	{FoundWrittenOff, "written_off → owed, then available", "an operator decided that the platform bears a found transfer"},
-	{PayoutRecovered, "clearing → written_off", "a transfer that the platform bore, or a part of it, failed or was returned, or its payout was requested again"},
+	{PayoutRecovered, "clearing → written_off", "a transfer that the platform bore failed or was returned, in full or in part, or its payout was requested again"},
 }
 
 // Known reports whether k is one of the recipes.

@@ -48,22 +48,43 @@ Each kind of order has a transition table. A trigger without a row for the curre
 error: reports arrive twice, late or out of order. One commit changes the status, raises ` + "`version`" + ` by one, posts
 the [ledger entry](ledger.md) and writes the [event](webhooks.md).
 `
-	payinIntro = `A pay-in is created PENDING. An EXPIRED or CANCELED pay-in can still be paid, and is then ` + "`late`" + `, unless the payment was made before it expired and is only reported later. ` + "`pay_short`" + `: the receipts so
-far are less than the amount. ` + "`apply` and `apply_short`" + `: an operator applied [unapplied money](cases.md) to it. ` + "`register`" + `: its charge is there after the
-request was answered without it. ` + "`pay_more`" + `: a receipt exceeds it or can no longer be applied. ` + "`attempt_refused`" + `: a card was
-refused; the payer may try again. ` + "`win_refunded` and `reverse_refunded`" + ` apply if the pay-in was partly refunded before. ` + "`dispute_more`" + ` opens another dispute, of another payment or part, and ` + "`win_part`, `lose_part` and `reverse_part`" + ` end one while others
-decide the status: DISPUTED, or CHARGEBACK, until no dispute is open; then CHARGEBACK if one was lost, else as before. They also move the disputes of a pay-in that is not paid in full, whose status stays:
-once the rest is paid, ` + "`disputed_before` and `charged_back_before`" + ` follow in the same commit if disputes have a part of it. Refunds
-post their own entries. ` + "`refund_undone` and `refund_undone_part`" + `: a refund failed after it was completed, and no other, or another, is completed. If a pay-in fails after a partial payment, that part remains in ` + "`available`" + `, and a later payment goes to ` + "`unapplied`" + `.
+	payinIntro = `- A pay-in is created PENDING.
+- An EXPIRED or CANCELED pay-in can still be paid. It is then ` + "`late`" + `, unless the payment was made before it expired and is only reported later.
+- If a pay-in fails after a partial payment, that part remains in ` + "`available`" + `, and a later payment goes to ` + "`unapplied`" + `.
+- Refunds post their own entries.
+- **Several disputes.** While one is open, the status stays DISPUTED or CHARGEBACK. Then it is CHARGEBACK if one was lost, else the status before the disputes. A pay-in that is not paid in full keeps its status.
+
+| trigger | meaning |
+|---|---|
+| ` + "`pay_short`" + ` | the receipts so far are less than the amount |
+| ` + "`pay_more`" + ` | a receipt exceeds the pay-in or can no longer be applied |
+| ` + "`apply`, `apply_short`" + ` | an operator applied [unapplied money](cases.md) to it |
+| ` + "`disputed_before`, `charged_back_before`" + ` | the rest was paid, in the same commit, while disputes have a part of it |
+| ` + "`register`" + ` | its charge exists now; the request was answered without it |
+| ` + "`attempt_refused`" + ` | a card was refused; the payer may try again |
+| ` + "`refund_undone`, `refund_undone_part`" + ` | a refund failed after it was completed, and no other refund, or another one, is completed |
+| ` + "`dispute_more`" + ` | another dispute was opened, of another payment or part |
+| ` + "`win_part`, `lose_part`, `reverse_part`" + ` | a dispute ended while others decide the status, or the pay-in is not paid in full |
+| ` + "`win_charged_back`" + ` | the last open dispute was won, and another one was lost |
+| ` + "`win_refunded`, `reverse_refunded`" + ` | the pay-in was partly refunded before |
+| ` + "`win_refunded_all`, `reverse_refunded_all`" + ` | the pay-in was refunded in full before |
 `
 	payoutIntro = `A payout is created PENDING, with ` + "`payout_held`" + `. While its outcome is unknown, it stays PROCESSING and its money stays held.
 `
-	refundIntro = `A refund is created PENDING, with ` + "`refund_held`" + `, or ` + "`refund_found`" + ` if the processor lists one that nobody requested here. Each [part](refunds.md) posts its own entry. ` + "`complete_part`, `fail_part` and `take_back_part`" + `
-end a part while others decide the status. ` + "`complete_failed`" + `: a part was paid, and another one was not: the refund is FAILED, and ` + "`refundedAmount`" + ` is what reached the
-payer. ` + "`take_back`" + `: the processor reported it paid, and then failed. A FAILED refund is COMPLETED if the processor proves later that it was paid.
+	refundIntro = `A refund is created PENDING, with ` + "`refund_held`" + `, or ` + "`refund_found`" + ` if the processor lists one that nobody requested here. Each [part](refunds.md) posts its own entry. A FAILED refund is COMPLETED if the processor proves later that it was paid.
+
+| trigger | meaning |
+|---|---|
+| ` + "`complete_part`, `fail_part`, `take_back_part`" + ` | a part ended while others decide the status |
+| ` + "`complete_failed`" + ` | a part was paid and another one was not: the refund is FAILED, and ` + "`refundedAmount`" + ` is the amount that reached the payer |
+| ` + "`take_back`" + ` | the processor reported it paid, and then failed |
 `
-	disputeIntro = `A dispute is created OPEN, when its processor reports it. ` + "`dispute`" + `: it was a block of the payment, and is a dispute now. ` + "`reverse_part`" + `: the payer's bank took less of it than was charged back. It posts nothing itself: the cells
-` + "`dispute`" + `, ` + "`win`" + `, ` + "`lose`" + `, ` + "`reverse`" + ` and ` + "`reverse_part`" + ` of its [pay-in](#pay-ins) do, in the same commit. A dispute for which nothing could be set aside moves no pay-in.
+	disputeIntro = `A dispute is created OPEN, when its processor reports it. It posts nothing itself: the corresponding trigger of its [pay-in](#pay-ins) does, in the same commit. A dispute for which nothing could be set aside moves no pay-in.
+
+| trigger | meaning |
+|---|---|
+| ` + "`dispute`" + ` | it was a block of the payment, and is a dispute now |
+| ` + "`reverse_part`" + ` | the payer's bank took less of it than was charged back |
 `
 )
 
