@@ -13,10 +13,10 @@ import (
 	"github.com/porteira/porteira/internal/worker"
 )
 
-// Answers to disputes have the steps of payouts, with one row each, as the parts of refunds. An
-// answer moves no money: if it may have been sent, it is looked up, and sent again after "not
-// found" beyond the quiet period if a repeat is safe. Whatever the processor does not take is a
-// case: a person gives the answer at its panel.
+// Answers to disputes take the same steps as payouts, with one row each, as the parts of refunds.
+// An answer moves no money: if it may have been sent, it is looked up, and sent again after "not
+// found" beyond the quiet period if a repeat is safe. An answer that the processor does not take
+// gets a case: a person gives it at the processor's panel.
 
 // Calls about answers in flight at once, and answers that one run claims, per account.
 const (
@@ -60,7 +60,7 @@ func (e *Executor) SendAnswers(ctx context.Context) (did int, err error) {
 		op := e.newClaimAnswers(account, n, proc.Profile().Defense, defender != nil)
 		op.refused = e.Processors.Refused(account)
 		op.waits = op.refused || e.Processors.Allows(account, payment.UseTransfer) != nil || e.Node.Frozen(account)
-		if err := e.Writer.DoWithoutCancel(ctx, op); err != nil { // what Decide claimed may not be committed
+		if err := e.Writer.DoWithoutCancel(ctx, op); err != nil { // the claim of Decide may not be committed
 			errs = append(errs, err)
 			continue
 		}
@@ -107,7 +107,7 @@ func (v *claimAnswers) Needs(n *store.Needs) {
 }
 
 // Decide records the intent to send each due answer, before a byte leaves, or claims it to be
-// looked up. One that may have been sent before the database was restored is looked up first.
+// looked up. An answer that may have been sent before the database was restored is looked up first.
 func (v *claimAnswers) Decide(l *store.Loaded, c *store.Changes) error {
 	v.claimed, v.count = nil, 0
 	if err := mayAct(l, v.node, v.epoch, v.history); err != nil {
@@ -153,7 +153,8 @@ func waitForAccount(l *store.Loaded, c *store.Changes, a *payment.DisputeAnswer)
 	c.OpenCase(review)
 }
 
-// reviewAnswer ends the executor's work on an answer, with a case: a person gives it.
+// reviewAnswer ends the executor's work on an answer, with a case: a person gives it at the
+// processor's panel.
 func reviewAnswer(c *store.Changes, a *payment.DisputeAnswer, cause string) {
 	a.Step, a.NextAt, a.ClaimedBy = payment.StepReview, time.Time{}, payment.ID{}
 	*a = c.SetAnswer(*a)

@@ -29,9 +29,9 @@ import (
 //   - Money that is released cannot leave: a payout that has ended gets no consent. In turn,
 //     once consent is given, only the failure of that same transfer releases the money.
 
-// AnswerQuestion decides about a question of a processor. why is the reason of a refusal, ""
-// if we consent: then the consent is durable. After an error there is no answer: the
-// processor asks again.
+// AnswerQuestion decides about a question of a processor. why is the reason of a refusal, or "" if
+// we consent: then the consent is durable. After an error the processor gets no answer, and asks
+// again.
 func (e *Executor) AnswerQuestion(ctx context.Context, account string, q processor.Question) (why string, err error) {
 	why, err = e.answerQuestion(ctx, account, q)
 	if err == nil && why != "" {
@@ -150,8 +150,8 @@ func isUnderWay(l *store.Loaded, p *payment.Payout) bool {
 	return last.Outcome.Undecided() && bytes.Equal(last.BodyHash, bodyHash(transferRequest(p)))
 }
 
-// sentBefore reports whether the last send of a payout is older than a restore, or that cannot
-// be excluded because a clock was ahead.
+// sentBefore reports whether the last send of a payout is, or may be, older than a restore. A clock
+// that was ahead leaves that open.
 func sentBefore(l *store.Loaded, p *payment.Payout, restoredAt time.Time) bool {
 	sends := l.Sends(p.Merchant, p.ID)
 	if restoredAt.IsZero() || len(sends) == 0 {
@@ -161,8 +161,8 @@ func sentBefore(l *store.Loaded, p *payment.Payout, restoredAt time.Time) bool {
 	return !at.After(restoredAt) || at.After(l.Now())
 }
 
-// AskedBefore reports whether the account of a payout was proved to ask for our consent before
-// the payout was first sent. As rows are never changed, this stays true.
+// AskedBefore reports whether the account of a payout was proved to ask for our consent before the
+// payout was first sent. Rows are never changed, so the result stays true.
 func AskedBefore(ctx context.Context, s *store.Store, p *payment.Payout) (bool, error) {
 	sends, err := s.Sends(ctx, p.Merchant, p.ID)
 	if err != nil || len(sends) == 0 {
@@ -179,8 +179,9 @@ func (v *resolution) needConsent(n *store.Needs, p *payment.Payout) {
 	}
 }
 
-// ofConsented is what a report proves about a payout: one about another transfer than that
-// which has our consent proves only that the processor asked, unless that one was paid.
+// ofConsented is the proof that a report contains about a payout. A report about another transfer
+// than the one with our consent proves only that the processor asked, unless that other transfer
+// was paid.
 func ofConsented(l *store.Loaded, p *payment.Payout, r processor.TransferReport) processor.TransferReport {
 	given, asked := l.Consent(p.Processor, p.ExternalID)
 	if !asked || r.State == processor.TransferPaid || r.ProcessorID == given.Transfer {

@@ -7,10 +7,10 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// A processor that is not idempotent may pay a payout twice: an operator had it sent again,
-// because nothing showed the first transfer, which was paid after all. The second transfer has
-// the same external id, but an endToEndId of its own: it is a duplicate. It is booked as a found
-// transfer under that endToEndId, and two persons decide who bears it.
+// A processor that is not idempotent may pay a payout twice: an operator had it sent again because
+// the first transfer was not found, and both were paid. The second transfer has the same external
+// id, but an endToEndId of its own: it is a duplicate. It is booked as a found transfer under that
+// endToEndId, and two persons decide who bears it.
 
 // needDuplicate reads the row of the transfer of a report, if it may be the duplicate of a payout.
 func (v *resolution) needDuplicate(n *store.Needs, merchant payment.ID, r *processor.TransferReport) {
@@ -86,8 +86,8 @@ func lookUpAll(l *store.Loaded, c *store.Changes, p *payment.Payout) {
 	}
 }
 
-// bookDuplicate books the duplicate transfer of a payout, once, at the merchant's expense, and what
-// comes back of it.
+// bookDuplicate books the duplicate transfer of a payout, once, at the merchant's expense, and its
+// returns.
 func (v *resolution) bookDuplicate(l *store.Loaded, c *store.Changes, p *payment.Payout, r *processor.TransferReport) error {
 	left := p.Amount - r.Returned
 	if r.State == processor.TransferFailed {
@@ -114,7 +114,7 @@ func (v *resolution) bookDuplicate(l *store.Loaded, c *store.Changes, p *payment
 }
 
 // DeclareOnlyTransfer takes the booking of a duplicate back: an operator has proof that it is the
-// payout's only one. Later reports of it are about the payout.
+// payout's only transfer. Later reports of it are about the payout.
 func DeclareOnlyTransfer(l *store.Loaded, c *store.Changes, f store.FoundTransfer) error {
 	if f.Amount > 0 {
 		if err := c.Post(f.Merchant, f.ID, ledger.ReturnFound(f.Processor, l.Balances(f.Merchant)[ledger.Owed], f.Amount)); err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/porteira/porteira/internal/transition"
 )
 
-// Adopt makes a new payout that of a found transfer: it is looked up, and never sent by
-// rule, as the processor has its id.
+// Adopt gives a new payout the found transfer. The payout is looked up, and never sent by rule, as
+// the processor has its id.
 func Adopt(l *store.Loaded, c *store.Changes, p *payment.Payout, found *store.FoundTransfer) error {
 	p.Step, p.NextAt, p.SentAt = payment.StepUnknown, l.Now(), found.CreatedAt
 	c.AddSend(store.Send{
@@ -23,8 +23,8 @@ func Adopt(l *store.Loaded, c *store.Changes, p *payment.Payout, found *store.Fo
 	return err
 }
 
-// LookUpUnapproved makes a payout that was not approved be looked up, because it may have been
-// sent before the database was restored. It is not sent: it fails if it is not found.
+// LookUpUnapproved schedules the look-up of a payout that was not approved, because it may have
+// been sent before the database was restored. It is not sent: it fails if it is not found.
 func LookUpUnapproved(l *store.Loaded, c *store.Changes, p *payment.Payout) error {
 	p.Step, p.NextAt = payment.StepUnknown, l.Now()
 	_, err := transition.Payout(l, c, p, payment.OnSend)
@@ -62,8 +62,8 @@ func (v *recordFound) Class() commit.Class { return commit.Background }
 // Needs implements [write.Operation].
 func (v *recordFound) Needs(n *store.Needs) { n.FoundTransfer(v.key.Merchant, v.key.ExternalID) }
 
-// Decide implements [write.Operation]. If the payout was requested again meanwhile, the
-// reports about the payout decide.
+// Decide implements [write.Operation]. If the payout was requested again meanwhile, the reports
+// about the payout count instead.
 func (v *recordFound) Decide(l *store.Loaded, c *store.Changes) error {
 	f, ok := l.FoundTransfer(v.key.Merchant, v.key.ExternalID)
 	v.known = ok && f.Processor == v.key.Processor
@@ -79,7 +79,8 @@ func (v *recordFound) Decide(l *store.Loaded, c *store.Changes) error {
 	return giveBack(l, c, f, v.left(f.Amount), isFinal(v.report))
 }
 
-// left is the amount that has not come back, by the report; known is that of earlier reports.
+// left is the amount that has not come back, by the report; known is the same amount by earlier
+// reports.
 func (v *recordFound) left(known money.Cents) money.Cents {
 	switch r := &v.report; {
 	case r.State == processor.TransferFailed:

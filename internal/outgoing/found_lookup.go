@@ -56,8 +56,8 @@ func (e *Executor) lookUpFound(ctx context.Context) (int, error) {
 	return did, errors.Join(errs...)
 }
 
-// claimFound schedules the next look-up of a found transfer that is due: only the process that
-// did so makes the look-up that was due.
+// claimFound schedules the next look-up of a found transfer that is due. Only the process whose
+// commit did so makes the look-up.
 type claimFound struct {
 	node    payment.ID
 	key     store.FoundTransfer

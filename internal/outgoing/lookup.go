@@ -106,17 +106,17 @@ func (e *Executor) lookUp(ctx context.Context, p payment.Payout, transferrer pro
 	e.Recorder.Record(ctx, "result of look-up", func(ctx context.Context) error { return e.RecordLookUp(ctx, p, report) })
 }
 
-// lookBack is how much earlier than its payout a transfer is searched for: it may have left in
-// a past that this database lacks.
+// lookBack is how long before its payout a transfer is searched for: it may have left in a past
+// that this database lacks.
 const lookBack = 24 * time.Hour
 
-// refOf is what is known of the transfer of a payout.
+// refOf is the known data of a payout's transfer.
 func refOf(p *payment.Payout) processor.Ref {
 	return processor.Ref{ExternalID: p.ExternalID, ProcessorID: p.ProcessorID, Since: p.CreatedAt.Add(-lookBack), Unsent: p.SentAt.IsZero()}
 }
 
-// lookedUp is what an account is queried about: its name for the log, the breakers of its kind of
-// effect, and the check of the reports.
+// lookedUp is the subject of a query: its name for the log, the breakers of its kind of effect, and
+// the check of the reports.
 type lookedUp struct {
 	name     string
 	breakers *worker.Breakers
@@ -270,8 +270,8 @@ func (v *recordReport) Decide(l *store.Loaded, c *store.Changes) error {
 		return v.applyReport(l, c, &p, v.report)
 	}
 	if v.claimedBy.IsZero() || p.ClaimedBy != v.claimedBy || p.Step != v.asked.Step || p.Lookups != v.asked.Lookups {
-		// Only the node that claimed it may conclude from a missing answer, and only once: it
-		// may have recorded this answer, in a commit of unknown outcome, and claimed it again.
+		// Only the node that claimed it may conclude from a missing answer, and only once: it may
+		// have recorded this answer in a commit of unknown outcome, and claimed the payout again.
 		return nil
 	}
 	p.Lookups++
@@ -293,9 +293,9 @@ func withFound(l *store.Loaded, p *payment.Payout, r processor.TransferReport) p
 	return r
 }
 
-// reportUndecided opens a case about a payout that a number of look-ups did not decide. It
-// is opened once: a proposal of the first of two persons belongs to it. The look-up of that
-// number may have opened none, because a "not found" in the quiet period needs no person.
+// reportUndecided opens a case about a payout after a number of look-ups without a decision. It is
+// opened once, because a first person's proposal belongs to it. The look-up of that number may have
+// opened none: a "not found" in the quiet period needs no review.
 func (v *resolution) reportUndecided(c *store.Changes, p *payment.Payout, reason store.CaseReason) {
 	if p.Lookups == lookUpsBeforeCase || p.Lookups > lookUpsBeforeCase && v.noCase {
 		openUnknown(c, p, reason)
@@ -352,8 +352,8 @@ func (v *recordReport) notFound(l *store.Loaded, c *store.Changes, p *payment.Pa
 		return nil
 	}
 	v.again = true
-	// It is sent before the payouts that were not looked up: this look-up allows a send only
-	// while it is fresh, and in a long queue, or behind a breaker, its turn would come too late.
+	// It is sent before the payouts that were not looked up. This look-up allows a send only while
+	// it is fresh; in a long queue, or behind a breaker, the send would come too late.
 	p.Step, p.NextAt = payment.StepQueued, p.CreatedAt
 	if p.NextAt.After(l.Now()) { // the clock was ahead
 		p.NextAt = l.Now()
@@ -369,8 +369,8 @@ func (v *recordReport) isBeforeRepeat(sends []store.Send) bool {
 	return !v.effect.Repeat.Safe() && len(sends) > 0 && sends[len(sends)-1].Outcome == store.SendNotFound
 }
 
-// notFoundOnce begins the evidence of a send that one look-up after the quiet period did not
-// find; the time of that look-up follows.
+// notFoundOnce begins the evidence of a send that one look-up after the quiet period did not find.
+// The time of the look-up follows.
 const notFoundOnce = "not_found_at "
 
 // confirmed reports whether "not found" about a send counts. If the processor needs two, the
@@ -398,8 +398,8 @@ func (v *recordReport) confirmed(l *store.Loaded, c *store.Changes, p *payment.P
 	}
 }
 
-// notRepeatable is why a payout that was not found may not be sent again by rule; "" if
-// it may.
+// notRepeatable returns why a payout that was not found may not be sent again by rule, or "" if it
+// may.
 func (v *recordReport) notRepeatable(l *store.Loaded, p *payment.Payout) store.CaseReason {
 	effect, sends := v.effect, possibleSends(l.Sends(p.Merchant, p.ID))
 	switch {
@@ -419,8 +419,8 @@ func (v *recordReport) notRepeatable(l *store.Loaded, p *payment.Payout) store.C
 // clockTolerance is how far the clock that set a deadline may be ahead.
 const clockTolerance = time.Minute
 
-// sentUntil is when the last byte of a send can have left. If its deadline was set by
-// a clock that was ahead, it counts from now: no node sends it any more.
+// sentUntil is the latest time at which a byte of a send can have left. If its deadline was set by
+// a clock that was ahead, the time counts from now: no node sends it any more.
 func (v *recordReport) sentUntil(l *store.Loaded, c *store.Changes, s store.Send) time.Time {
 	if !s.Deadline.After(l.Now().Add(v.effect.Timeout + clockTolerance)) {
 		return s.Deadline

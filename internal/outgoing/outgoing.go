@@ -1,15 +1,14 @@
-// Package outgoing is the one executor of transfers at processors: intent, send, classify,
-// look up, resolve.
+// Package outgoing is the one executor of effects that can take money from a merchant: intent,
+// send, classify, look up, resolve.
 //
 // Before a byte leaves, a queued payout is claimed and the intent to send it is durable. The
-// outcome of a send is done, refused, not sent, later, known (the processor has our id) or
-// unknown. After known and unknown the payout is looked up. It is sent again, with the same
-// id and bytes, only after "not found" beyond the processor's quiet period, and only if the
-// processor is idempotent on our id, or asks for our consent (consent.go); else it becomes a
-// case.
+// outcome of a send is done, refused, not sent, later, known (the processor has our id) or unknown.
+// After known and unknown the payout is looked up. It is sent again, with the same id and bytes,
+// only after "not found" beyond the processor's quiet period, and only if the processor is
+// idempotent on our id, or asks for our consent (consent.go). Otherwise it gets a case.
 //
-// A payout is the merchant's order; a send is one attempt to submit it to the processor; a
-// transfer is the processor's order. The steps of a payout:
+// A payout is the merchant's order; a send is one attempt to submit it to the processor; a transfer
+// is the processor's order. The steps of a payout:
 //
 //	queued    to be sent when due             -> intent; done by cancel; unknown, if a restored backup may lack a send; review
 //	intent    a send is durable and claimed   -> by the answer: accepted, unknown, queued, done; unknown, if its node dies
@@ -18,11 +17,12 @@
 //	review    parked with a case              -> accepted or done, by a later report
 //	done      paid, refused or canceled       -> none; money that the receiver's bank returns is still booked
 //
-// The parts of refunds have the same steps, with one row each instead of a row per send
-// (refund.go): the row has whether an earlier send may still have an effect.
+// The parts of refunds (refund.go) have the same steps, with one row each instead of a row per
+// send. The row records whether an earlier send may still have an effect. So do answers to disputes
+// (answer.go), which move no money.
 //
-// A report of the processor can end any step, because a database that was restored from
-// a backup lacks the latest ones.
+// A report of the processor can end any step, because a database that was restored from a backup
+// lacks the latest ones.
 package outgoing
 
 import (
@@ -39,8 +39,8 @@ import (
 	"github.com/porteira/porteira/internal/write"
 )
 
-// Calls in flight at once, per account of a processor and per merchant: an account that
-// hangs delays no other, nor does a merchant with a thousand payouts.
+// Calls in flight at once, per account of a processor and per merchant. So an account that hangs
+// delays no other, nor does a merchant with a thousand payouts.
 const (
 	sendSlots         = 64
 	lookUpSlots       = 32
@@ -49,8 +49,8 @@ const (
 )
 
 // unsafeSlots bounds the calls with an effect in flight at an account where a repeat has a second
-// effect. No more are claimed: if the process dies, the outcome of each is unknown, also if no
-// byte of it has left, and may take two persons.
+// effect. A process claims no more than that: if it dies, the outcome of each is unknown, even if
+// no byte of it has left, and each may take two persons.
 const unsafeSlots = 4
 
 // slotsOf is the size of the pool of calls with an effect; 0 is the default.
@@ -84,7 +84,7 @@ type Options struct {
 	Links transition.Links
 }
 
-// Executor sends payouts and looks them up.
+// Executor sends payouts, parts of refunds and answers to disputes, and looks them up.
 type Executor struct {
 	Options
 
@@ -133,24 +133,25 @@ var (
 	sendAgainAfter = []time.Duration{
 		time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute,
 	}
-	// laterAfter is the schedule of further sends of a payout that the processor does not
-	// take now. A longer wait that the processor requests replaces it, up to longestLater.
+	// laterAfter is the schedule of further sends of a payout that the processor does not take now.
+	// If the processor asks for a longer wait, that counts instead, up to longestLater.
 	laterAfter = []time.Duration{5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute}
 )
 
 const (
 	longestLater = 6 * time.Hour
-	// waitBeforeCase is how long a payout waits, from the first of its latest sends without an
-	// effect, or a part of a refund, from its creation, before a case is opened; the sends go on.
+	// waitBeforeCase is how long a payout or a part of a refund waits before a case is opened. It
+	// counts from the first of a payout's latest sends without an effect, and from the creation of
+	// a part. The sends go on.
 	waitBeforeCase = time.Hour
-	// latersBeforeCase is the number of sends that the processor did not take after which a case is
-	// opened too: if the clock was ahead at the first one, the hour ends much later.
+	// latersBeforeCase is the number of sends answered with Later after which a case is opened too:
+	// if the clock was ahead at the first one, the hour ends much later.
 	latersBeforeCase = 8
 )
 
 // idInUse is the evidence of a send that the processor answered with Known.
 const idInUse = "id_in_use"
 
-// lookUpsBeforeCase is the number of look-ups that decided nothing after which a case is
-// opened; the look-ups go on.
+// lookUpsBeforeCase is the number of look-ups without a decision after which a case is opened. The
+// look-ups go on.
 const lookUpsBeforeCase = 9

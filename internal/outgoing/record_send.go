@@ -190,15 +190,15 @@ func waitCase(id payment.ID, what string, n int) payment.ID {
 	return store.CaseID("%s %s %d", id, what, n)
 }
 
-// isOurWait reports whether this gateway's own budget of requests is why a payout did not
-// leave: that is no answer of the processor.
+// isOurWait reports whether a payout did not leave because of this gateway's own budget of
+// requests: that is no answer of the processor.
 func isOurWait(a *processor.TransferAnswer) bool {
 	return a.Outcome == processor.Later && errors.Is(a.Cause, processor.ErrBudget)
 }
 
-// endsWait reports whether an outcome closes the case about a waiting payout: it may have a case
-// after an hour of sends without an effect, or the processor has its transfer although no send is
-// in flight. For other payouts no case is searched for.
+// endsWait reports whether an outcome closes the case about a waiting payout. Such a case may exist
+// after an hour of sends without an effect, or if the processor has the transfer although no send
+// is in flight. For other payouts no case is searched for.
 func endsWait(sends []store.Send, outcome store.SendOutcome, now time.Time) bool {
 	switch {
 	case outcome.NoEffect():
@@ -210,7 +210,7 @@ func endsWait(sends []store.Send, outcome store.SendOutcome, now time.Time) bool
 	}
 }
 
-// countLater counts the sends that the processor did not take.
+// countLater counts the sends that were answered with Later.
 func countLater(sends []store.Send) (n int) {
 	for i := range sends {
 		if sends[i].Outcome == store.SendLater {
@@ -238,10 +238,10 @@ func (v *RecordSendOp) scheduleLookUp(l *store.Loaded, c *store.Changes, p *paym
 	*p = c.SetPayout(*p)
 }
 
-// endSend sets the outcome of the undecided send of a payout, with its evidence. It
-// is not an error if none is undecided: a fact may be reported twice. If every send was
-// believed to have had no effect, but the processor proves that it has the transfer, the
-// last send that was not found gets the proof, else the last send.
+// endSend sets the outcome of the undecided send of a payout, with its evidence. It is no error if
+// none is undecided: a fact may be reported twice. If every send was believed to have had no
+// effect, but the processor proves that it has the transfer, the last send that was not found gets
+// the proof, else the last send.
 func endSend(l *store.Loaded, c *store.Changes, p *payment.Payout, outcome store.SendOutcome, evidence string) {
 	sends := l.Sends(p.Merchant, p.ID)
 	if endsWait(sends, outcome, l.Now()) {

@@ -54,7 +54,7 @@ func (e *Executor) sendRefunds(ctx context.Context) (did int, err error) {
 			continue
 		}
 		op := e.newClaimRefunds(account, store.ToSend, n, proc.Profile().Refund)
-		if err := e.Writer.DoWithoutCancel(ctx, op); err != nil { // what Decide claimed may not be committed
+		if err := e.Writer.DoWithoutCancel(ctx, op); err != nil { // the claim of Decide may not be committed
 			errs = append(errs, err)
 			continue
 		}
@@ -90,7 +90,7 @@ func (e *Executor) lookUpRefunds(ctx context.Context) (did int, err error) {
 			continue
 		}
 		op := e.newClaimRefunds(account, store.ToLookUp, n, proc.Profile().Refund)
-		if err := e.Writer.DoWithoutCancel(ctx, op); err != nil { // what Decide claimed may not be committed
+		if err := e.Writer.DoWithoutCancel(ctx, op); err != nil { // the claim of Decide may not be committed
 			errs = append(errs, err)
 			continue
 		}
@@ -189,11 +189,12 @@ func (v *claimRefunds) Decide(l *store.Loaded, c *store.Changes) error {
 	return nil
 }
 
-// frozenWait is after how long a part is considered again that waits, after a restore, for the lists
-// of its merchant's other accounts. A look-up from before it is not fresh any more.
+// frozenWait is the time after which a part that waits for the lists of its merchant's other
+// accounts, after a restore, is considered again. A look-up from before the wait is no longer
+// fresh.
 const frozenWait = lookUpIsFresh + time.Second
 
-// startRefund moves a refund one of whose parts leaves, or may have left, to PROCESSING.
+// startRefund moves a refund to PROCESSING if one of its parts leaves, or may have left.
 func startRefund(l *store.Loaded, c *store.Changes, p *payment.RefundPart) error {
 	r, ok := l.Refund(p.Merchant, p.Refund)
 	if !ok {
@@ -229,10 +230,10 @@ const (
 	partWaitMax = time.Hour
 )
 
-// waitsForParts makes a part wait until those before it were accepted or have ended. The
-// database may be an older copy, and the processor know the refund with other parts: then the
-// report of an earlier part shows that, before more money leaves. If an earlier part waits for
-// a person, so does this one.
+// waitsForParts makes a part wait until those before it were accepted or have ended. If the
+// database is an older copy, the processor may know the refund with other parts: then the report of
+// an earlier part shows that, before more money leaves. If an earlier part waits for review, so
+// does this one.
 func waitsForParts(l *store.Loaded, c *store.Changes, p *payment.RefundPart) bool {
 	waits := false
 	for _, o := range l.RefundParts(p.Merchant, p.Refund) {
@@ -264,8 +265,8 @@ func reviewPart(l *store.Loaded, c *store.Changes, p *payment.RefundPart, reason
 	openPartCase(c, p, store.CaseRefundUnknown, reason)
 }
 
-// parkPart stops the executor's work on a part of a refund if its row or the refund's cannot be
-// decoded, so that it delays no other. Later parts of the refund wait under its case.
+// parkPart stops the executor's work on a part of a refund whose row, or whose refund's row, cannot
+// be decoded, so that it delays no other. Later parts of the refund wait under its case.
 func parkPart(c *store.Changes, p *payment.RefundPart) {
 	c.ParkRefundPart(*p)
 	v := partCase(p, payment.ID{}, store.CaseDamaged, "")
@@ -355,9 +356,9 @@ func (e *Executor) queryRefund(ctx context.Context, p *payment.RefundPart, refun
 	return e.query(ctx, p.Processor, processor.Ref{ExternalID: p.ExternalID}, refundCall{refunder, p}, lookedUp{"refund", e.refunds.lookUpBreakers, asReported})
 }
 
-// queryOtherPayments looks up a part that was never sent among the refunds of the other payments
-// of its pay-in. A processor may know an id for each payment apart, and a copy of the database
-// lack a refund that gave another payment back under this id.
+// queryOtherPayments looks up a part that was never sent among the refunds of the other payments of
+// its pay-in. A processor may keep ids per payment, and a copy of the database may lack a refund
+// that gave another payment back under this id.
 func (e *Executor) queryOtherPayments(ctx context.Context, p *payment.RefundPart, refunder processor.Refunder) processor.TransferReport {
 	receipts, err := e.Store.Receipts(ctx, p.Merchant, p.Payin)
 	if err != nil {
@@ -380,5 +381,5 @@ func (e *Executor) queryOtherPayments(ctx context.Context, p *payment.RefundPart
 	return processor.TransferReport{Lookup: processor.NotFound}
 }
 
-// asReported is a report of a refund as it is: a return need not have an id of its own.
+// asReported returns a report of a refund unchanged: a return need not have an id of its own.
 func asReported(r processor.TransferReport) processor.TransferReport { return r }

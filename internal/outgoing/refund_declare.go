@@ -59,8 +59,8 @@ func DeclareRefundNotFound(l *store.Loaded, c *store.Changes, p payment.RefundPa
 	queueWaiting(l, c, &p)
 }
 
-// queueWaiting makes the parts that wait for a person under the case of this one wait for it again,
-// unless a part that has ended has a case: they wait under that one too.
+// queueWaiting makes the parts that wait for review under the case of this one wait for it again,
+// unless a part that has ended has a case: they wait under that case too.
 func queueWaiting(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
 	if waitsForOthers(l, p) {
 		return
@@ -79,9 +79,9 @@ func waitsForOthers(l *store.Loaded, p *payment.RefundPart) bool {
 }
 
 // RepairedRefund continues the work on a part of a refund that was parked because its row was
-// damaged. It is looked up before it is sent, also if it never was: that costs one query. One that the
-// processor has accepted stays so, as in [Repaired]. One that was not sent may wait under another part's
-// case. The other parts' cases about damage are loaded.
+// damaged. It is looked up before it is sent, even if it was never sent: that costs one query. A
+// part that the processor has accepted stays accepted, as in [Repaired]. A part that was not sent
+// may wait under another part's case. The other parts' cases about damage are loaded.
 func RepairedRefund(l *store.Loaded, c *store.Changes, p payment.RefundPart) error {
 	if !p.MayExist && waitsForOthers(l, &p) {
 		return nil
@@ -104,6 +104,6 @@ func CanDismissRefund(p *payment.RefundPart) error {
 	return nil
 }
 
-// DismissRefund ends the wait under a case about a part that [CanDismissRefund] allows: a part that
-// waited there gets a case of its own, as whether it may be sent is a decision.
+// DismissRefund ends the wait under a case about a part that [CanDismissRefund] allows. A part that
+// waited there gets a case of its own, because a person must decide whether it may be sent.
 func DismissRefund(l *store.Loaded, c *store.Changes, p payment.RefundPart) { openWaiting(l, c, &p) }

@@ -47,8 +47,9 @@ func (e *Executor) recordRefund(ctx context.Context, op *recordRefund) error {
 	return nil
 }
 
-// queryAgain records what the processor now says about a part that failed after it was asked. One
-// that it does not find stays as it is. If it does not answer, the record is tried again later.
+// queryAgain records the processor's present report about a part that failed after it was asked. A
+// part that it does not find stays unchanged. If it does not answer, the record is tried again
+// later.
 func (e *Executor) queryAgain(ctx context.Context, op *recordRefund) error {
 	again := e.newRecordRefund(op.after)
 	refunder, ok := e.Processors.Find(op.part.Processor).(processor.Refunder)
@@ -91,7 +92,7 @@ func (v *recordRefund) Needs(n *store.Needs) {
 	n.ExpectDeliveries(v.part.Merchant, 2)
 }
 
-// NeedsOfRefund reads what a refund of a pay-in may change when it ends.
+// NeedsOfRefund reads the rows that a refund of a pay-in may change when it ends.
 func NeedsOfRefund(n *store.Needs, merchant, refund, payin payment.ID) {
 	n.OpenCasesAbout(merchant, refund, store.CaseRefundUnknown)
 	n.OpenCasesAbout(merchant, refund, store.CaseRefundWaiting)
@@ -149,8 +150,8 @@ func (v *recordRefund) found() *processor.TransferReport {
 	}
 }
 
-// isOutdated reports whether a report that a part was paid may be older than its failure, which
-// was recorded after the processor was asked: a refund can fail after it was paid.
+// isOutdated reports whether a report that a part was paid may be older than its failure, which was
+// recorded after the processor was asked: a refund can fail after it was paid.
 func (v *recordRefund) isOutdated(p *payment.RefundPart, r *processor.TransferReport) bool {
 	return r.State == processor.TransferPaid && p.Outcome == payment.PartFailed && !v.part.Ended()
 }

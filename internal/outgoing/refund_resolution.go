@@ -20,7 +20,7 @@ import (
 // pure. The refunds of the pay-in and the balances are loaded.
 type refundResolution struct {
 	jitter worker.Jitter
-	effect processor.Effect // what the processor guarantees for refunds
+	effect processor.Effect // the processor's guarantees for refunds
 	links  transition.Links
 
 	contradiction bool // no money moves, as proofs contradict
@@ -94,8 +94,8 @@ func (v *refundResolution) wakeNext(l *store.Loaded, c *store.Changes, p *paymen
 	}
 }
 
-// endPart ends the executor's work on a part, and its cases. A part that waited under its case
-// gets one of its own: whether it may still be sent is a decision.
+// endPart ends the executor's work on a part, and its cases. A part that waited under its case gets
+// a case of its own, because a person must decide whether it may still be sent.
 func (v *refundResolution) endPart(l *store.Loaded, c *store.Changes, p *payment.RefundPart, outcome payment.RefundPartOutcome, evidence string) {
 	p.Step, p.NextAt, p.ClaimedBy = payment.StepDone, time.Time{}, payment.ID{}
 	p.Outcome, p.Evidence = outcome, worker.Short(evidence)
@@ -124,7 +124,7 @@ func holdOthers(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
 	}
 }
 
-// waiting are the other parts of a refund that wait for a person under no case of their own.
+// waiting are the other parts of a refund that wait for review under no case of their own.
 func waiting(l *store.Loaded, p *payment.RefundPart) (list []payment.RefundPart) {
 	for _, o := range others(l, p) {
 		if o.Step == payment.StepReview && len(CasesOfPart(l, &o, store.CaseRefundUnknown))+len(CasesOfPart(l, &o, store.CaseDamaged)) == 0 {
@@ -199,7 +199,7 @@ func takeAgain(l *store.Loaded, c *store.Changes, p *payment.RefundPart, r *paym
 	return c.Post(p.Merchant, r.ID, ledger.FindRefund(of, l.Balances(p.Merchant)[ledger.Available], p.Amount))
 }
 
-// Unapplied is what is still unapplied of an order, by its open cases, which are loaded.
+// Unapplied is the unapplied money of an order, in cents, by its open cases, which are loaded.
 func Unapplied(l *store.Loaded, merchant, payin payment.ID) (sum money.Cents) {
 	for _, v := range l.OpenCasesAbout(merchant, payin, store.CaseOverpaid) {
 		sum += v.Amount
@@ -232,8 +232,8 @@ func TakeUnapplied(l *store.Loaded, c *store.Changes, merchant, payin payment.ID
 }
 
 // exceeds marks a part that was paid after it failed, when its money had already gone to another
-// refund or a dispute: more than the order was paid has been given back, so the pay-in cannot show
-// it. It gets a case.
+// refund or a dispute. Then more than the order was paid has been given back, so the pay-in cannot
+// show it. It gets a case.
 func (v *refundResolution) exceeds(l *store.Loaded, c *store.Changes, p *payment.RefundPart) error {
 	payin, ok := l.Payin(p.Merchant, p.Payin)
 	if !ok {
@@ -290,8 +290,8 @@ func (v *refundResolution) failed(l *store.Loaded, c *store.Changes, p *payment.
 	return v.afterFailure(l, c, p)
 }
 
-// afterFailure lets others have the money that a part has left: refunds that exceeded what was
-// left of the order, and then disputes.
+// afterFailure gives the money that a part left to others: first to refunds that exceeded the rest
+// of the order, then to disputes.
 func (v *refundResolution) afterFailure(l *store.Loaded, c *store.Changes, failed *payment.RefundPart) error {
 	payin, ok := l.Payin(failed.Merchant, failed.Payin)
 	if !ok {
@@ -303,7 +303,7 @@ func (v *refundResolution) afterFailure(l *store.Loaded, c *store.Changes, faile
 	return dispute.TakeMore(l, c, failed.Merchant, failed.Payin, v.links)
 }
 
-// putBack gives back to receivables what a part took of them, and opens a case about its
+// putBack gives back to receivables the money that a part took of them, and opens a case about its
 // unapplied money. The caller posts the entry.
 func putBack(l *store.Loaded, c *store.Changes, p *payment.RefundPart) ledger.Parts {
 	of := ledger.Parts{Unapplied: p.Unapplied, Pending: receivable.Restore(l, c, p.Merchant, p.Took)}

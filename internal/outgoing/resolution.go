@@ -17,9 +17,9 @@ import (
 // resolution applies a processor's proof about a transfer. Its functions are pure.
 type resolution struct {
 	jitter worker.Jitter
-	effect processor.Effect // what the processor of the payout guarantees for transfers
+	effect processor.Effect // the processor's guarantees for transfers
 
-	// askedBefore is what AskedBefore reports; it is read if a payout was not found.
+	// askedBefore is the result of [AskedBefore], read if a payout was not found.
 	askedBefore bool
 	// noCase: no case about its unknown outcome was open when its look-up ended.
 	noCase bool
@@ -86,7 +86,7 @@ func (v *resolution) applyReport(l *store.Loaded, c *store.Changes, p *payment.P
 // errNoEndToEndID is the cause of a paid transfer that is not proved.
 var errNoEndToEndID = errors.New("outgoing: the processor reports a paid transfer without its endToEndId")
 
-// proved is a report without what the processor does not prove: a transfer that is
+// proved returns a report without the claims that the processor does not prove: a transfer that is
 // paid has an endToEndId.
 func proved(r processor.TransferReport) processor.TransferReport {
 	if r.State == processor.TransferPaid && r.EndToEndID == "" {
@@ -105,9 +105,8 @@ func isFinal(r processor.TransferReport) bool {
 // transfer skips: normally a notice reports its result sooner.
 const lookUpsSkipped = 2
 
-// accepted records that the processor accepted the transfer: its result will be
-// reported, and is looked up in case the report is lost. If it is never final, a case is
-// opened.
+// accepted records that the processor accepted the transfer. Its result will be reported, and is
+// looked up in case the report is lost. If it is never final, a case is opened.
 func (v *resolution) accepted(l *store.Loaded, c *store.Changes, p *payment.Payout, evidence string) {
 	if p.Status != payment.PayoutProcessing {
 		return
@@ -178,9 +177,9 @@ func (v *resolution) failed(l *store.Loaded, c *store.Changes, p *payment.Payout
 	return err
 }
 
-// contradict leaves the ledger unchanged and opens a case: money moves on proof
-// only, and two proofs contradict. The same contradiction again opens none: a person may have
-// proposed a resolution, or two have decided.
+// contradict leaves the ledger unchanged and opens a case: money moves on proof only, and two
+// proofs contradict. The same contradiction opens no second case: a person may have proposed a
+// resolution, or two have decided.
 func (v *resolution) contradict(c *store.Changes, p *payment.Payout, reason store.CaseReason, params store.Params) {
 	if p.Status == payment.PayoutProcessing && p.Step != payment.StepReview {
 		p.Step, p.NextAt, p.ClaimedBy = payment.StepReview, time.Time{}, payment.ID{}

@@ -14,10 +14,10 @@ import (
 // they are sent: merchants repeat requests whose orders the backup lacks.
 const lookUpFirstFor = 7 * 24 * time.Hour
 
-// LookUpFirst reports whether a payout may have been sent before the database was
-// restored from a backup, at restoredAt, in commits that the backup lacks. One that did not
-// change since may have been sent however late it becomes due. A row that a clock wrote
-// which was ahead does not show when it changed.
+// LookUpFirst reports whether a payout may have been sent before the database was restored from a
+// backup, at restoredAt, in commits that the backup lacks. A payout that did not change since then
+// may have been sent, however late it becomes due. A row that was written while a clock was ahead
+// does not show when it changed.
 func LookUpFirst(p *payment.Payout, restoredAt, now time.Time) bool {
 	if restoredAt.IsZero() {
 		return false
@@ -25,14 +25,14 @@ func LookUpFirst(p *payment.Payout, restoredAt, now time.Time) bool {
 	return p.UpdatedAt.Before(restoredAt) || p.UpdatedAt.After(now) || p.Lookups == 0 && now.Sub(restoredAt) <= lookUpFirstFor
 }
 
-// lookUpIsFresh is how long a look-up that did not find a transfer allows its next send.
+// lookUpIsFresh is how long after a look-up that did not find a transfer its next send is allowed.
 const lookUpIsFresh = time.Minute
 
-// lookUpBefore reports whether a payout must be looked up before its next send: before the
-// first one if the processor wants that, and before each one if the processor would pay it twice,
-// also if persons have decided that it is sent again: the transfer may have appeared since. A copy
-// of the database's disk, or a new machine, shows no sign that the database is an older one: so a
-// look-up from before this process, node, does not count.
+// lookUpBefore reports whether a payout must be looked up before its next send: before the first
+// one if the processor wants that, and before each one if the processor would pay it twice. That
+// holds even if persons have decided to send it again: the transfer may have appeared since. A copy
+// of the database's disk, or a new machine, shows no sign of an older database, so a look-up from
+// before this process, node, does not count.
 func lookUpBefore(e processor.Effect, p *payment.Payout, sends []store.Send, node payment.ID, now time.Time) bool {
 	if e.Repeat.Safe() && !(e.LookUpFirst && len(sends) == 0) || !withoutTransfer(sends) {
 		return false
@@ -40,8 +40,8 @@ func lookUpBefore(e processor.Effect, p *payment.Payout, sends []store.Send, nod
 	return p.Lookups == 0 || now.Sub(p.UpdatedAt).Abs() > lookUpIsFresh || precedes(p.UpdatedAt, node, now) // its clock may have been ahead
 }
 
-// precedes reports whether a time is before a process has joined, by its id. One that joined
-// while its clock was ahead does not show it.
+// precedes reports whether a time is before a process joined, by its id. The id of a process that
+// joined while its clock was ahead does not show that.
 func precedes(at time.Time, node payment.ID, now time.Time) bool {
 	joinedAhead := payment.CompareIDs(node, payment.MinIDAt(now.Add(clockTolerance))) > 0
 	return !joinedAhead && payment.CompareIDs(payment.MinIDAt(at.Add(time.Millisecond)), node) <= 0
@@ -73,9 +73,8 @@ const (
 // opened.
 const debtWaitBeforeCase = time.Hour
 
-// isFrozen reports whether payouts of an account wait until its transfers are read, after a
-// restore: money may have left of which this database shows nothing. history is that of the
-// database.
+// isFrozen reports whether payouts of an account wait, after a restore, until its transfers have
+// been read: money may have left that this database does not show. history is that of the database.
 func isFrozen(l *store.Loaded, account string, history int64) bool {
 	if history == 0 {
 		return false
@@ -85,18 +84,19 @@ func isFrozen(l *store.Loaded, account string, history int64) bool {
 }
 
 // isFrozenFor reports whether the payouts and refunds of a merchant at an account wait after a
-// restore: until the lists of that account are read, and those of each other one from which the
+// restore: until the lists have been read of that account, and of each other one from which the
 // merchant's money may have left. A payout that was canceled, or a refund that was given up, in
-// commits that the backup lacks may be queued here, and its money have left there. It delays no payout
-// from after the restore, as new ones are refused meanwhile; a new refund may wait for an account that
-// gives nothing back.
+// commits that the backup lacks may be queued here although its money left there.
+//
+// It delays no payout from after the restore, as new ones are refused meanwhile. A new refund may
+// wait for an account that gives nothing back.
 func (e *Executor) isFrozenFor(merchant payment.ID, account string) bool {
 	return e.Node.Frozen(account) || e.Node.History() > 0 &&
 		slices.ContainsFunc(e.Processors.AddedUntil(e.Node.RestoredAt(), merchant), e.Node.Frozen)
 }
 
-// clearedAfter reports whether a payout is from before its account was cleared, after a
-// restore, and when that was.
+// clearedAfter reports whether a payout is from before its account was cleared, after a restore,
+// and the time of the clearance.
 func (v *claimSends) clearedAfter(l *store.Loaded, p *payment.Payout) (at time.Time, ok bool) {
 	if v.history == 0 {
 		return at, false
@@ -105,10 +105,9 @@ func (v *claimSends) clearedAfter(l *store.Loaded, p *payment.Payout) (at time.T
 	return f.ClearedAt, p.CreatedAt.Before(f.ClearedAt)
 }
 
-// waitsForDebt makes a payout from before the account was cleared wait while its merchant
-// owes money: the transfers that were found took more than the merchant had, so the
-// payout's money is among what has left. A long wait opens a case, which is closed when the
-// payout goes on.
+// waitsForDebt makes a payout from before the account was cleared wait while its merchant owes
+// money. The found transfers took more than the merchant had, so the payout's money is among the
+// money that left. A long wait opens a case, which is closed when the payout goes on.
 func (v *claimSends) waitsForDebt(l *store.Loaded, c *store.Changes, p *payment.Payout) bool {
 	cleared, ok := v.clearedAfter(l, p)
 	if !ok {

@@ -75,9 +75,9 @@ type ClaimedSend struct {
 	timeout time.Duration // of the call
 }
 
-// Claim claims up to limit due payouts and records the intent to send each of them,
-// in one commit, before a byte leaves: there is no other way to send. claimed counts
-// the payouts; fewer may be returned to be sent, as some must be looked up first.
+// Claim claims up to limit due payouts and records the intent to send each of them, in one commit,
+// before a byte leaves: there is no other way to send. claimed counts the claimed payouts. Fewer
+// may be returned to be sent, as some must be looked up first.
 func (e *Executor) Claim(ctx context.Context, due store.Due, limit int) (sends []ClaimedSend, claimed int, err error) {
 	proc, err := e.Processors.Of(due.Processor)
 	if err != nil {
@@ -154,9 +154,9 @@ func (v *claimSends) Needs(n *store.Needs) {
 	}
 }
 
-// Decide records the intent to send each due payout. A payout that may have been sent
-// before the database was restored becomes unknown; one whose contents differ from
-// an earlier send needs manual review.
+// Decide records the intent to send each due payout. A payout that may have been sent before the
+// database was restored becomes unknown. A payout whose contents differ from an earlier send needs
+// manual review.
 func (v *claimSends) Decide(l *store.Loaded, c *store.Changes) error {
 	v.sends, v.conflicting, v.claimed = nil, nil, 0
 	if err := mayAct(l, v.node, v.epoch, v.history); err != nil {
@@ -212,8 +212,8 @@ func (v *claimSends) Decide(l *store.Loaded, c *store.Changes) error {
 	return nil
 }
 
-// markProcessing moves a payout that leaves, or may have left, to PROCESSING; one already
-// there stays.
+// markProcessing moves a payout that leaves, or may have left, to PROCESSING. One already there
+// stays.
 func markProcessing(l *store.Loaded, c *store.Changes, p *payment.Payout) error {
 	moved, err := transition.Payout(l, c, p, payment.OnSend)
 	if err == nil && !moved {
@@ -265,8 +265,8 @@ func bodyHash(r processor.TransferRequest) []byte {
 	return sum[:]
 }
 
-// tooOld reports whether the processor may have forgotten the id of an earlier send that
-// can have arrived: another send might then have a second effect.
+// tooOld reports whether the processor may have forgotten the id of an earlier send that can have
+// arrived: then another send might have a second effect.
 func tooOld(sends []store.Send, profile processor.Effect, now time.Time) bool {
 	i := slices.IndexFunc(sends, func(s store.Send) bool { return !s.Outcome.NoEffect() })
 	return i >= 0 && profile.Repeat.Safe() && !profile.Repeatable(sends[i].CreatedAt, now)
@@ -295,7 +295,7 @@ func (e *Executor) transfer(ctx context.Context, s ClaimedSend, transferrer proc
 	e.Recorder.Record(ctx, "result of send", func(ctx context.Context) error { return e.RecordSend(ctx, s, answer) })
 }
 
-// guardedCall is one call with an effect: a transfer, or what is called like one.
+// guardedCall is one call with an effect: a transfer, or another effect in the form of one.
 type guardedCall struct {
 	account     string
 	claimedBy   payment.ID
