@@ -16,12 +16,13 @@ import (
 // remindBefore is how long before its deadline a dispute without a defense gets a case.
 var remindBefore = []time.Duration{7 * 24 * time.Hour, 3 * 24 * time.Hour, 24 * time.Hour}
 
-// undecidedAfter is after how long a dispute that is not decided gets a case: longer than card schemes
-// and the MED take.
+// undecidedAfter is after how long an undecided dispute gets a case: longer than card schemes and
+// the MED take.
 const undecidedAfter = 120 * 24 * time.Hour
 
-// NextReminder is when a dispute gets its next case: about its deadline until that has passed, then
-// because it is not decided; at once if that time has passed; zero if it needs none.
+// NextReminder is the time of a dispute's next case: about its deadline until that has passed, then
+// about the missing decision. It is at once if that time has passed, and zero if the dispute needs
+// no case.
 func NextReminder(d *payment.Dispute, now time.Time) time.Time {
 	at := d.CreatedAt.Add(undecidedAfter)
 	switch {
@@ -44,10 +45,10 @@ func defendable(d *payment.Dispute, now time.Time) bool {
 // remindBatch is how many disputes one run reads.
 const remindBatch = 100
 
-// Remind is the step of the worker that opens cases about disputes that are not defended, 7, 3
-// and 1 days before their deadlines, or not decided for months. A dispute has one case about its
-// deadline: the next one replaces it, and it is closed at the deadline, after which there can be
-// no defense.
+// Remind is the step of the worker that opens cases about disputes that are not defended, 7, 3 and
+// 1 days before their deadlines, or not decided for months. A dispute has one case about its
+// deadline: the next one replaces it. It is closed at the deadline, after which no defense is
+// possible.
 func (s *Service) Remind(ctx context.Context) (int, error) {
 	due, err := s.Store.DisputesToRemind(ctx, s.Env.Clock.Now(), remindBatch)
 	if err != nil || len(due) == 0 {

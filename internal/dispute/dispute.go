@@ -17,9 +17,9 @@ import (
 	"github.com/porteira/porteira/internal/transition"
 )
 
-// Apply follows a reported dispute of a loaded pay-in: its money is set aside, then
-// returned or charged back. A repeated or late state changes nothing. id is that of
-// the dispute if it is new. All disputes and receivables of the pay-in are loaded.
+// Apply follows a reported dispute of a loaded pay-in: its money is set aside, then returned or
+// charged back. A repeated or late state changes nothing. id becomes the dispute's id if it is new.
+// All disputes and receivables of the pay-in are loaded.
 func Apply(l *store.Loaded, c *store.Changes, p *payment.Payin, links transition.Links, processorName string, id payment.ID, reported processor.Dispute) error {
 	if other, known := l.Dispute(p.Merchant, processorName, reported.ID); known && other.Payin != p.ID || reported.Amount <= 0 {
 		unexpected(c, p, processorName, &reported)
@@ -69,8 +69,8 @@ func Apply(l *store.Loaded, c *store.Changes, p *payment.Payin, links transition
 	return v.takeMore()
 }
 
-// TakeMore sets aside what the disputes of a pay-in lack, after a refund of it failed or came
-// back. Everything that Apply needs is loaded.
+// TakeMore sets aside the money that the disputes of a pay-in lack, after a refund of it failed or
+// came back. All rows that Apply needs are loaded.
 func TakeMore(l *store.Loaded, c *store.Changes, merchant, payin payment.ID, links transition.Links) error {
 	p, ok := l.Payin(merchant, payin)
 	if !ok {
@@ -79,7 +79,7 @@ func TakeMore(l *store.Loaded, c *store.Changes, merchant, payin payment.ID, lin
 	return following{l, c, &p, links}.takeMore()
 }
 
-// takeMore sets aside what the disputes of the pay-in lack, the oldest first.
+// takeMore sets aside the money that the disputes of the pay-in lack, the oldest dispute first.
 func (v following) takeMore() error {
 	for _, d := range v.l.DisputesOf(v.p.Merchant, v.p.ID) {
 		missing := d.Missing()
@@ -94,7 +94,7 @@ func (v following) takeMore() error {
 	return nil
 }
 
-// update takes over what a processor may change of a dispute that is not decided.
+// update takes over the fields that a processor may change of a dispute that is not decided.
 func update(d *payment.Dispute, r *processor.Dispute, now time.Time) (changed bool) {
 	before := *d
 	d.Reason, d.Blocked = shortReason(r.Reason), r.Blocked
@@ -107,7 +107,8 @@ func update(d *payment.Dispute, r *processor.Dispute, now time.Time) (changed bo
 // reasonMax is the longest reason that is kept, in characters.
 const reasonMax = 200
 
-// shortReason is a processor's text without what PostgreSQL does not store, or a terminal obeys.
+// shortReason is a processor's text without characters that PostgreSQL does not store or a terminal
+// interprets.
 func shortReason(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -121,8 +122,8 @@ func shortReason(text string) string {
 	return text
 }
 
-// announce announces a new dispute, and a block that is a dispute now; another change of what
-// the processor says is kept.
+// announce writes the event of a new dispute, and of a block that is a dispute now. Other changes
+// that the processor reports are stored without an event.
 func (v following) announce(d *payment.Dispute, r *processor.Dispute, known bool) error {
 	if !known {
 		return transition.DisputeEvent(v.l, v.c, d, payment.EventDisputeOpened)
@@ -144,9 +145,9 @@ func (v following) announce(d *payment.Dispute, r *processor.Dispute, known bool
 	return transition.DisputeEvent(v.l, v.c, d, cell.Event)
 }
 
-// path is the triggers between a dispute's status and a later state; a report may have skipped
-// some. A dispute that the merchant gave up, or that its processor no longer shows as lost, and
-// that is won, is reversed.
+// path is the triggers between a dispute's status and a later state, as a report may have skipped
+// some. A won dispute is reversed if the merchant gave it up, or if it was lost and its processor
+// no longer shows that.
 func path(d *payment.Dispute, r *processor.Dispute) []payment.Trigger {
 	to := r.State
 	switch {
@@ -171,8 +172,8 @@ type following struct {
 	links transition.Links
 }
 
-// take sets aside what a dispute lacks, as far as money is left: what has not settled of the
-// order, then available, then debt. If the dispute is lost, it is charged back at once.
+// take sets aside the money that a dispute lacks, as far as money is left: first unsettled money of
+// the order, then available money, then debt. If the dispute is lost, it is charged back at once.
 func (v following) take(d *payment.Dispute) error {
 	on := payment.OnDispute
 	if _, first := payment.PayinTable.Next(v.p.Status, on); !first {
@@ -196,8 +197,8 @@ func (v following) take(d *payment.Dispute) error {
 	return err
 }
 
-// bringBack makes written-off surplus unapplied again, with a case, if a dispute has taken more of its
-// payment: the platform must not keep money that the merchant pays back.
+// bringBack makes written-off surplus unapplied again, with a case, if a dispute has taken more of
+// its payment. The platform must not keep money that the merchant pays back.
 func (v following) bringBack(d *payment.Dispute, more money.Cents) error {
 	surplus := more
 	for _, r := range v.l.ReceiptsOf(v.p.Merchant, v.p.ID) {
@@ -218,9 +219,9 @@ func BringBack(c *store.Changes, merchant, payin payment.ID, amount money.Cents,
 	return c.Post(merchant, payin, ledger.BringBackUnapplied(amount))
 }
 
-// left is what a dispute can still take: of what was received for the order, or applied to it,
-// and of the payment that it names, what was not refunded, is not being refunded, and has no
-// other dispute.
+// left is the amount that a dispute can still take. It is the money received for the order, or
+// applied to it, and of the payment that it names, less refunds, refunds in flight and other
+// disputes.
 func (v following) left(d *payment.Dispute) money.Cents {
 	l, p := v.l, v.p
 	var given, givenOfPayment money.Cents // and is being given, of surplus too
@@ -252,8 +253,8 @@ func (v following) left(d *payment.Dispute) money.Cents {
 	return order
 }
 
-// unexpected opens a case, once, about a dispute that is not followed: it is one of another
-// order, or of no amount.
+// unexpected opens a case, once, about a dispute that is not followed: it is of another order, or
+// has no amount.
 func unexpected(c *store.Changes, p *payment.Payin, processorName string, reported *processor.Dispute) {
 	c.OpenCase(store.Case{
 		ID:       store.CaseID("not followed %s %s %s %d", p.ID, processorName, reported.ID, reported.Amount),
@@ -262,7 +263,8 @@ func unexpected(c *store.Changes, p *payment.Payin, processorName string, report
 	})
 }
 
-// review keeps one case open about what a dispute lacks; before is what it lacked.
+// review keeps one case open about the money that a dispute lacks; before is the amount that it
+// lacked before.
 func (v following) review(d *payment.Dispute, before money.Cents) {
 	now := d.Missing()
 	if now == before {
@@ -286,8 +288,8 @@ func caseOf(d *payment.Dispute, missing money.Cents) payment.ID {
 	return store.CaseID("missing %s %d", d.ID, missing)
 }
 
-// move moves a dispute, and its order if it has money of it and no other dispute decides the
-// order's status. lost is what the payer's bank took if it is lost; 0 is all of it.
+// move moves a dispute, and its order if the dispute has money of it and no other dispute decides
+// the order's status. lost is the amount that the payer's bank took if it is lost; 0 is all of it.
 func (v following) move(d *payment.Dispute, on payment.Trigger, lost money.Cents) error {
 	cell, legal := payment.DisputeTable.Next(d.Status, on)
 	if !legal {
@@ -349,7 +351,7 @@ func (v following) endDefense(d *payment.Dispute) {
 	}
 }
 
-// set stores a dispute, and what all disputes have of the order.
+// set stores a dispute, and the amount that all disputes have of the order.
 func (v following) set(d *payment.Dispute) {
 	v.c.SetDispute(*d)
 	d.UpdatedAt = v.l.Now()
@@ -359,7 +361,7 @@ func (v following) set(d *payment.Dispute) {
 	}
 }
 
-// returnRest returns what was set aside and is not lost.
+// returnRest returns the money that was set aside and is not lost.
 func (v following) returnRest(d *payment.Dispute) error {
 	rest := d.InUse() - d.Lost
 	if rest <= 0 {
@@ -373,14 +375,14 @@ func (v following) returnRest(d *payment.Dispute) error {
 	return err
 }
 
-// lossDiffers reports whether the payer's bank took another amount of a lost dispute than was charged
-// back: of one that the merchant gave up, all was charged back.
+// lossDiffers reports whether the payer's bank took another amount of a lost dispute than was
+// charged back. If the merchant gave the dispute up, all of it was charged back.
 func lossDiffers(d *payment.Dispute, r *processor.Dispute) bool {
 	return d.Status == payment.DisputeLost && r.State == processor.DisputeLost && r.Lost > 0 && r.Lost != d.Lost
 }
 
-// correctLoss returns what was charged back of a lost dispute and was not lost, or charges back what
-// was lost and was not charged back.
+// correctLoss returns money that was charged back of a lost dispute but not lost, or charges back
+// money that was lost but not charged back.
 func (v following) correctLoss(d *payment.Dispute, r *processor.Dispute) error {
 	cell, legal := payment.DisputeTable.Next(d.Status, payment.OnReversePart)
 	if !legal || !lossDiffers(d, r) {
@@ -405,8 +407,8 @@ func (v following) correctLoss(d *payment.Dispute, r *processor.Dispute) error {
 	return transition.DisputeEvent(v.l, v.c, d, cell.Event)
 }
 
-// restore gives back to receivables what the dispute took of them, if more than what it took of
-// other money is returned, and what it took last first. It returns how much that is of amount.
+// restore gives money back to the receivables from which the dispute took it, the last one first.
+// They get the part of amount that exceeds the dispute's other money. It returns that part.
 func (v following) restore(d *payment.Dispute, amount money.Cents) money.Cents {
 	var last payment.Takes
 	d.Took, last = d.Took.Last(max(amount-(d.InUse()-d.Took.Sum()), 0))
@@ -429,7 +431,7 @@ func (v following) count(except *payment.Dispute) (n others) {
 	return n
 }
 
-// triggers are those of a dispute that ends, by what becomes of its order.
+// triggers are those of a dispute that ends, by the effect on its order.
 type triggers struct{ part, chargedBack, paid, refunded, refundedAll payment.Trigger }
 
 var triggersOf = map[payment.Trigger]triggers{
@@ -439,9 +441,9 @@ var triggersOf = map[payment.Trigger]triggers{
 	payment.OnReverse: {payment.OnReversePart, payment.OnReversePart, payment.OnReverse, payment.OnReverseRefunded, payment.OnReverseRefundedAll},
 }
 
-// trigger picks the trigger of the order of a dispute that ends. The order keeps its status
-// while another dispute is open, and if it is not paid in full. After the last one it is charged
-// back if one was lost, else it returns to its status before the disputes.
+// trigger picks the trigger of the order of a dispute that ends. The order keeps its status while
+// another dispute is open, and if it is not paid in full. After the last one it is charged back if
+// one was lost, else it returns to its status before the disputes.
 func (v following) trigger(d *payment.Dispute, ends payment.Trigger) payment.Trigger {
 	on, n, p := triggersOf[ends], v.count(d), v.p
 	lost := ends == payment.OnLose || ends == payment.OnAccept

@@ -9,8 +9,8 @@ import (
 	"github.com/porteira/porteira/internal/processor"
 )
 
-// Find is the dispute that a report is about, among all disputes of its pay-in; known is false if it is
-// a new one. A processor may show only the present dispute of a payment, or only the return that a
+// Find returns the dispute of a report, among all disputes of its pay-in; known is false if it is a
+// new one. A processor may show only the present dispute of a payment, or only the return that a
 // dispute led to, so Find changes the report to one about that dispute.
 func Find(list []payment.Dispute, processorName string, r *processor.Dispute) (d payment.Dispute, known bool) {
 	of := func(match func(d *payment.Dispute) bool) (payment.Dispute, bool) {
@@ -48,7 +48,8 @@ func Find(list []payment.Dispute, processorName string, r *processor.Dispute) (d
 	}
 }
 
-// ledToReturn is the dispute of a report of one that is known, and of the return that it led to.
+// ledToReturn returns the dispute of a report that names a known dispute and the return that it led
+// to.
 func ledToReturn(d, booked payment.Dispute, isBooked bool, r *processor.Dispute) (payment.Dispute, bool) {
 	switch {
 	case r.State != processor.DisputeLost:
@@ -67,8 +68,8 @@ func ledToReturn(d, booked payment.Dispute, isBooked bool, r *processor.Dispute)
 	}
 }
 
-// hidden is the dispute of a report of a return that is not booked: one of its payment that the
-// processor does not show now, as without a permission. One that was lost is more likely.
+// hidden returns the dispute of a return that is not booked: a dispute of the same payment that the
+// processor does not show now, as without a permission. A lost dispute is more likely.
 func hidden(of func(func(d *payment.Dispute) bool) (payment.Dispute, bool), r *processor.Dispute) (payment.Dispute, bool) {
 	for _, live := range []bool{false, true} {
 		d, ok := of(func(d *payment.Dispute) bool {
@@ -114,7 +115,7 @@ func inFavor(d *payment.Dispute) bool {
 	return d.Status == payment.DisputeWon || d.Status == payment.DisputeReversed
 }
 
-// Shows reports whether a dispute shows what a report of it says, or something later.
+// Shows reports whether a dispute has the reported state, or a later one.
 func Shows(d *payment.Dispute, r *processor.Dispute) bool {
 	switch {
 	case d.Live() && d.Blocked && !r.Blocked: // a block may have become a dispute

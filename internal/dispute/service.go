@@ -31,9 +31,9 @@ type Service struct{ Options }
 // New returns a Service.
 func New(o Options) *Service { return &Service{o} }
 
-// Defend stores the defense of an OPEN dispute, and queues it for sending. The same defense
-// again changes nothing. r has been validated. Errors: problem kinds not_found, invalid_state,
-// overloaded and unavailable.
+// Defend stores the defense of an OPEN dispute, and queues it for sending. The same defense again
+// changes nothing. r has been validated. Errors: problem kinds not_found, invalid_state, overloaded
+// and unavailable.
 func (s *Service) Defend(ctx context.Context, merchant, id payment.ID, r *wire.DefenseRequest) (payment.Dispute, *payment.Defense, error) {
 	defense, err := s.Store.NewDefense(merchant, id, r.Defense(), r.Contents, r.Fingerprint)
 	if err != nil {
@@ -42,8 +42,8 @@ func (s *Service) Defend(ctx context.Context, merchant, id payment.ID, r *wire.D
 	return s.answer(ctx, merchant, id, func(d *payment.Dispute) *Answer { return NewDefend(d, defense, r.Fingerprint, s.Links) })
 }
 
-// Accept gives an OPEN or SUBMITTED dispute up: it is LOST. Again, it changes nothing. Errors:
-// as of Defend.
+// Accept gives an OPEN or SUBMITTED dispute up: it is LOST. Acceptance again changes nothing.
+// Errors: as of Defend.
 func (s *Service) Accept(ctx context.Context, merchant, id payment.ID) (payment.Dispute, *payment.Defense, error) {
 	return s.answer(ctx, merchant, id, func(d *payment.Dispute) *Answer { return NewAccept(d, s.Links) })
 }
@@ -130,7 +130,7 @@ func (v *Answer) given(l *store.Loaded, d *payment.Dispute) bool {
 	return false
 }
 
-// refuse is why the dispute cannot be answered now; nil if it can.
+// refuse returns why the dispute cannot be answered now; nil if it can.
 func (v *Answer) refuse(l *store.Loaded, d *payment.Dispute) error {
 	why := ""
 	switch late := !d.RespondBy.IsZero() && !l.Now().Before(d.RespondBy); {

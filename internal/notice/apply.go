@@ -22,12 +22,12 @@ var applyAgainAfter = []time.Duration{
 	time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour,
 }
 
-// unansweredRetries are further retries, at the last interval, while the processor does not
-// answer: three days. An outage is no proof that a notice is wrong.
+// unansweredRetries is the number of further retries, at the last interval, while the processor
+// does not answer: three days. An outage is no proof that a notice is wrong.
 const unansweredRetries = 36
 
-// Apply is the step of the worker that applies notices: it queries the processor to
-// confirm them, and applies the answer.
+// Apply is the step of the worker that applies notices: it queries the processor to confirm them,
+// and books the answer.
 func (s *Service) Apply(ctx context.Context) (int, error) {
 	if !s.Queue.node.Lease.Valid() {
 		return 0, nil
@@ -56,8 +56,8 @@ func (s *Service) Apply(ctx context.Context) (int, error) {
 	return len(list) + len(op.claimed) + len(op.damaged), nil
 }
 
-// openAccounts lists the accounts with due notices that this process can open; the others
-// are left to other processes. It lists none if no account has slots for a claim.
+// openAccounts lists the accounts with due notices that this process can open. Other processes
+// apply the notices of the others. It lists none if no account has slots for a claim.
 func (s *Service) openAccounts(ctx context.Context) ([]string, error) {
 	if !slices.ContainsFunc(s.Processors.IDs(), s.Queue.ready) {
 		return nil, nil
@@ -72,8 +72,8 @@ func (s *Service) openAccounts(ctx context.Context) ([]string, error) {
 	return list, err
 }
 
-// claim claims due notices to apply them: of each account an equal share, so that a backlog
-// of one delays no other.
+// claim claims due notices to apply them, an equal share of each account, so that a backlog of one
+// delays no other.
 type claim struct {
 	node    payment.ID
 	shares  []share
@@ -137,8 +137,8 @@ func (s *Service) start(ctx context.Context, list []store.Notice) {
 	}
 }
 
-// apply follows each hint of a notice. The last one finishes the notice; the others
-// are harmless to repeat.
+// apply follows each hint of a notice. The last hint finishes the notice; the others are harmless
+// to repeat.
 func (s *Service) apply(ctx context.Context, n store.Notice) {
 	err := worker.Call(func() error { return s.followHints(context.WithoutCancel(ctx), n) }, func(cause error) error { return cause })
 	if err == nil {
@@ -148,8 +148,7 @@ func (s *Service) apply(ctx context.Context, n store.Notice) {
 	s.Recorder.Record(ctx, "postponed notice", func(ctx context.Context) error { return s.delay(ctx, n, errors.Is(err, errUnanswered)) })
 }
 
-// errNotOpen means that this process cannot open an account any more, of which it has
-// claimed work.
+// errNotOpen means that this process has claimed work of an account that it can no longer open.
 func errNotOpen(account string) error { return fmt.Errorf("notice: account %s is not open", account) }
 
 func (s *Service) followHints(ctx context.Context, n store.Notice) error {
@@ -190,7 +189,8 @@ func (s *Service) followHints(ctx context.Context, n store.Notice) error {
 	return nil
 }
 
-// errLags is why a notice is applied again: the answer does not show what it reports.
+// errLags means that a notice is applied again because the answer does not show the change that the
+// notice reports.
 var errLags = errors.New("notice: the processor's answer does not show what its notice reports")
 
 // showsPayment reports whether a report has the payment of a hint, if it names one.
@@ -204,9 +204,9 @@ func showsState(r *processor.TransferReport, claimed processor.TransferState) bo
 	return final || claimed != processor.TransferPaid && claimed != processor.TransferFailed
 }
 
-// applyHint queries the subject of a hint. Money moves on the answer, not on the
-// hint. If the answer does not show what the hint reports, it is applied all the same,
-// and the notice stays.
+// applyHint queries the subject of a hint. Money moves on the answer, not on the hint. If the
+// answer does not show the reported change, the answer is applied nevertheless, and the notice
+// stays.
 func (s *Service) applyHint(ctx context.Context, proc processor.Processor, name string, h processor.Hint, notice *store.Notice) error {
 	ref := processor.Ref{ExternalID: h.ExternalID, ProcessorID: h.ProcessorID}
 	switch h.Subject {
@@ -255,14 +255,14 @@ func (s *Service) applyHint(ctx context.Context, proc processor.Processor, name 
 }
 
 // A transfer is searched for from a day before its payout, as the database may lack an earlier
-// one, and one without a payout for 31 days.
+// payout; a transfer without a payout for the last 31 days.
 const (
 	searchBefore = 24 * time.Hour
 	searchBack   = 31 * 24 * time.Hour
 )
 
-// transferSince is from when on the transfer of a notice is searched for; zero if the processor
-// does not use it.
+// transferSince is the time from which the transfer of a notice is searched for; zero if the
+// processor does not use it.
 func (s *Service) transferSince(ctx context.Context, t processor.Transferrer, externalID string) (time.Time, error) {
 	if _, ok := t.(processor.TransferFinder); !ok {
 		return time.Time{}, nil
@@ -307,7 +307,7 @@ func query[R any](ctx context.Context, s *Service, account string, call func(con
 // errUnanswered means that a look-up did not show whether the processor confirms a notice.
 var errUnanswered = errors.New("no answer of the processor")
 
-// unconfirmed is why a notice is applied again.
+// unconfirmed returns why a notice is applied again.
 func unconfirmed(subject string, l processor.Lookup, cause error) error {
 	err := fmt.Errorf("notice: %s not confirmed by the processor", subject)
 	if cause != nil {

@@ -28,9 +28,9 @@ func changeKey(c *processor.Change) string {
 	return key
 }
 
-// bookChange queries and books a change that is not booked yet. The answer may be older
-// than the list, or fail: then the change becomes a notice of its own, which is applied
-// later, and delays no other.
+// bookChange queries and books a change that is not booked yet. The answer may be older than the
+// list, or fail. Then the change becomes a notice of its own, which is applied later, and delays no
+// other.
 func (s *Service) bookChange(ctx context.Context, account string, c processor.Change) error {
 	known, _, err := s.isBooked(ctx, account, c)
 	if known || err != nil && (!payin.Lasting(err) || ctx.Err() != nil) {
@@ -61,7 +61,7 @@ func (s *Service) confirmChange(ctx context.Context, account string, c processor
 		return err
 	}
 	known, ours, err := s.isBooked(ctx, account, c)
-	if c.Dispute != nil && c.Dispute.Current { // what is shown now is booked, and it is listed until it has ended
+	if c.Dispute != nil && c.Dispute.Current { // the present state is booked; the change stays listed until it has ended
 		known = true
 	}
 	if err == nil && !known && ours {
@@ -146,9 +146,9 @@ func (s *Service) isOfOrder(ctx context.Context, name, paymentID string) (bool, 
 	return !r.Payin.IsZero(), err
 }
 
-// isReturned reports whether what a change lists as returned is booked; ErrNotFound if no
-// payout has its id. Of a payout that left after its hold was released it is booked once an
-// operator has decided who bears that.
+// isReturned reports whether the return that a change lists is booked; ErrNotFound if no payout has
+// its id. If the payout left after its hold was released, the return is booked once an operator has
+// decided who bears the payout.
 func (s *Service) isReturned(ctx context.Context, merchant payment.ID, c *processor.Change) (bool, error) {
 	p, _, err := s.Store.PayoutByExternalID(ctx, merchant, c.ExternalID)
 	switch {
@@ -168,8 +168,8 @@ func (s *Service) isReturned(ctx context.Context, merchant payment.ID, c *proces
 	}
 }
 
-// giveUpFact dead-letters the notice of an entry that a feed listed: of a change that its
-// processor does not confirm with a case about its order.
+// giveUpFact dead-letters the notice of an entry that a feed listed. If it is a change that its
+// processor does not confirm, the case is about its order.
 func (s *Service) giveUpFact(ctx context.Context, n store.Notice) error {
 	var fact processor.Fact
 	if err := json.Unmarshal(n.Body, &fact); err != nil || fact.Change == nil {

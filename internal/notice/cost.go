@@ -11,8 +11,8 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// bookCost books what a processor charged, or gave back, on the platform's accounts: no merchant's
-// money pays for it. The claim of its id books it once.
+// bookCost books a fee that a processor charged, or gave back, on the platform's accounts: no
+// merchant's money pays for it. The claim of its id makes it unique.
 func (s *Service) bookCost(ctx context.Context, account string, v *processor.ListedCost) error {
 	key := store.CostClaim + v.ID
 	known, err := s.Store.HasReceipt(ctx, account, key)

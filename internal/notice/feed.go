@@ -17,8 +17,8 @@ import (
 	"github.com/porteira/porteira/internal/write"
 )
 
-// feedSlots is how many feeds are read at once. An account that does not answer occupies
-// one slot per feed, for queryTimeout of each back-off.
+// feedSlots is how many feeds are read at once. An account that does not answer takes one slot per
+// feed, for queryTimeout of each back-off.
 const feedSlots = 32
 
 // feedEvery is the wait between reads of a feed that sets none.
@@ -41,7 +41,7 @@ func (s *Service) ReadFeeds(ctx context.Context) (int, error) {
 	if err := s.Writer.DoWithoutCancel(ctx, op); err != nil {
 		return 0, err
 	}
-	var entries atomic.Int64 // that were read so far: a further page wakes the worker
+	var entries atomic.Int64 // entries read so far: a further page wakes the worker
 	for i := range op.claimed {
 		s.feeds.Run(func() { entries.Add(int64(s.readFeed(ctx, op.claimed[i]))) })
 	}
@@ -160,7 +160,7 @@ func (v *claimFeeds) Decide(l *store.Loaded, c *store.Changes) error {
 // aheadMin is how far in the future a time is that a wrong clock set.
 const aheadMin = time.Minute
 
-// setBack sets back the cursor of a feed that was read while our clock ran ahead, once the clock is
+// setBack sets back the cursor of a feed that was read while our clock was ahead, once the clock is
 // right: the cursor may be later than entries that came since.
 func setBack(f *store.Feed, spec processor.FeedSpec, now time.Time) {
 	if spec.From != nil && f.Through.After(now.Add(aheadMin)) {
@@ -172,16 +172,16 @@ func setBack(f *store.Feed, spec processor.FeedSpec, now time.Time) {
 // complete it.
 const clearEvery = 2 * time.Second
 
-// answeredPage is how reading a page ended.
+// answeredPage is the result of reading a page.
 type answeredPage struct {
 	processor.Page
 
 	err error
 }
 
-// readFeed reads and books one page of a claimed feed, and then moves its cursor: after a
-// crash between the two the page is read again, which is harmless. It returns the number
-// of entries before the new cursor.
+// readFeed reads and books one page of a claimed feed, and then moves its cursor. After a crash
+// between the two the page is read again, which is harmless. It returns the number of entries
+// before the new cursor.
 func (s *Service) readFeed(ctx context.Context, f store.Feed) (entries int) {
 	op := &endFeed{key: f.FeedKey, node: f.ClaimedBy, began: s.Env.Clock.Now(), wait: feedEvery}
 	if h := s.Queue.node.History(); f.Cleared != h && processor.Feed(f.Feed).Rewinds() {
@@ -298,8 +298,8 @@ func (v *endFeed) Needs(n *store.Needs) {
 	}
 }
 
-// Decide releases the feed. If its claim was released before, as of a dead process,
-// another process reads the page again.
+// Decide releases the feed. If its claim was released before, for example because this process was
+// declared dead, another process reads the page again.
 func (v *endFeed) Decide(l *store.Loaded, c *store.Changes) error {
 	v.again, v.cleared = false, false
 	f, ok := l.Feed(v.key)

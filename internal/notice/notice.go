@@ -21,9 +21,9 @@ import (
 	"github.com/porteira/porteira/internal/write"
 )
 
-// Notices of one account that are claimed at once, and those of them that query its
-// processor at a time: an account that hangs takes no slot of another. claimMax bounds the
-// notices that one commit claims.
+// Limits of the notices of one account that are claimed at once, and of those that query its
+// processor at a time: an account that hangs takes no slot of another. claimMax bounds the notices
+// that one commit claims.
 const (
 	noticeSlots = 128
 	querySlots  = 64
@@ -175,7 +175,7 @@ func (q *Queue) worth(account string) bool {
 	return q.backlog(account).Worth(pool.Free(), pool.Size())
 }
 
-// share is the part of a claim that is an account's.
+// share is an account's part of a claim.
 type share struct {
 	account string
 	limit   int // notices, each with a slot
@@ -240,9 +240,9 @@ func (s *Service) Wait() {
 	s.feeds.Wait()
 }
 
-// Record stores a verified notice as received, before it is answered. A notice with
-// the id of a stored one is not stored again, unless the processor uses an id for several
-// notices: then each one is stored, under its id and one of ours.
+// Record stores a verified notice as received, before it is answered. A notice with the id of a
+// stored one is not stored again. If the processor uses an id for several notices, each one is
+// stored, under its id and one of ours.
 func (s *Service) Record(ctx context.Context, processorName, noticeID, headers string, body []byte) error {
 	if proc := s.Processors.Find(processorName); proc != nil && proc.Profile().NoticeIDsRepeat {
 		noticeID += "/" + payment.ID(s.Env.IDs.NewID(s.Env.Clock.Now())).String()

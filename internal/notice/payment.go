@@ -13,10 +13,10 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// bookPayment books a listed payment that is not booked yet. One that cannot be booked must
-// not stop the payments after it: it becomes a case if it is invalid. If the row of its order is damaged,
-// or the number of its instalments is not known yet, it becomes a notice of its own, which is applied
-// again later.
+// bookPayment books a listed payment that is not booked yet. A payment that cannot be booked must
+// not stop the payments after it. An invalid one becomes a case. If the row of its order is
+// damaged, or the number of its instalments is not known yet, it becomes a notice of its own, which
+// is applied again later.
 func (s *Service) bookPayment(ctx context.Context, name string, proc processor.Processor, p processor.Payment) error {
 	known, err := s.Store.HasReceipt(ctx, name, p.ID)
 	if err != nil || known {
@@ -37,12 +37,13 @@ func (s *Service) bookPayment(ctx context.Context, name string, proc processor.P
 	return s.Writer.Do(ctx, &record{s.Store.NewNotice(store.Notice{Processor: name, ID: "payment " + p.ID, Source: store.FromFeed, Body: body})})
 }
 
-// errInstallments means that the list does not show in how many instalments a card payment was made,
-// on which its fee and its settlement depend, and the processor does not show its charge.
+// errInstallments means that the list does not show in how many instalments a card payment was
+// made, and that the processor does not show its charge. The fee and the settlement depend on the
+// number.
 var errInstallments = errors.New("notice: a card payment in an unknown number of instalments")
 
-// receivePayment books a listed payment with everything that its charge reports: other
-// notices of the charge may be lost too.
+// receivePayment books a listed payment with all payments that its charge reports: other notices of
+// the charge may be lost too.
 func (s *Service) receivePayment(ctx context.Context, name string, proc processor.Processor, p processor.Payment) error {
 	var report processor.ChargeReport
 	if charger, ok := proc.(processor.Charger); ok {

@@ -17,8 +17,8 @@ const HeaderClientCert = "Client-Cert"
 // clientCertMax bounds the header, in bytes.
 const clientCertMax = 16 << 10
 
-// peerChain is the sender's certificate with those behind it; nil if it has shown none that
-// can be read.
+// peerChain is the sender's certificate with its intermediates; nil if the sender has shown none
+// that can be read.
 func peerChain(r *http.Request) []*x509.Certificate {
 	if r.TLS != nil {
 		return r.TLS.PeerCertificates

@@ -13,8 +13,8 @@ const consentPath = "consent"
 // Questions answers processors that ask before they execute a transfer.
 // [outgoing.Executor] implements it.
 type Questions interface {
-	// AnswerQuestion returns why we do not consent, "" if we do. After an error there is no
-	// answer.
+	// AnswerQuestion returns why we do not consent, "" if we do. After an error the processor gets
+	// no answer.
 	AnswerQuestion(ctx context.Context, account string, q processor.Question) (why string, err error)
 }
 

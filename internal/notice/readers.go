@@ -13,8 +13,8 @@ import (
 	"github.com/porteira/porteira/internal/problem"
 )
 
-// readersShare is the part of the readers that one address may use: anyone can send a
-// body, and slowly, before it proves its origin.
+// readersShare is the part of the readers that one address may use: anyone can send a body, and
+// slowly, before proving its origin.
 const readersShare = 8
 
 // loadedTimeout is the time for a body while more than half of the readers are in use. The

@@ -33,7 +33,7 @@ type Recorder interface {
 // HandlerOptions configure a Handler.
 type HandlerOptions struct {
 	Recorder   Recorder
-	Questions  Questions // nil: none is answered
+	Questions  Questions // nil: no question is answered
 	Processors processor.Accounts
 	Clock      env.Clock
 	Log        *slog.Logger
@@ -54,8 +54,8 @@ type Handler struct {
 	slots      chan struct{}
 }
 
-// NewHandler returns a handler for patterns with {account} and {token} in them, and {rest}
-// for what processors append.
+// NewHandler returns a handler for patterns with {account} and {token} in them, and {rest} for the
+// path that processors append.
 func NewHandler(o HandlerOptions) *Handler {
 	h := &Handler{recorder: o.Recorder, questions: o.Questions, processors: o.Processors, clock: o.Clock, log: o.Log}
 	if h.log == nil {
@@ -137,7 +137,7 @@ func unverified(cause error) error {
 // secretHeaders are not kept with a notice.
 var secretHeaders = []string{"Authorization", "Cookie", "Proxy-Authorization", "X-Api-Key", "X-Api-Secret", "Asaas-Access-Token"}
 
-// headerText writes headers one a line, sorted by name, as the notice is kept.
+// headerText writes headers in their stored form: one a line, sorted by name.
 func headerText(h http.Header) string {
 	names := make([]string, 0, len(h))
 	for name := range h {

@@ -20,8 +20,8 @@ type Refunds interface {
 	FindDispute(ctx context.Context, account string, d *processor.Dispute) error
 }
 
-// receive books a report about a charge, and its disputes of money that names no order; it
-// finishes the notice, if any.
+// receive books a report about a charge, and its disputes of money that names no order. It finishes
+// the notice, if any.
 func (s *Service) receive(ctx context.Context, name, externalID string, report processor.ChargeReport, notice *store.Notice) error {
 	foreign, err := s.mayBeForeign(ctx, name, externalID, report.Disputes)
 	if err != nil {
@@ -43,8 +43,7 @@ func (s *Service) receive(ctx context.Context, name, externalID string, report p
 	return s.Writer.Do(ctx, &end{notice: *notice})
 }
 
-// mayBeForeign are disputes that no order follows, and of whose payment the processor has
-// decided.
+// mayBeForeign are disputes that no order follows, of payments that the processor has decided.
 func (s *Service) mayBeForeign(ctx context.Context, name, externalID string, disputes []processor.Dispute) (list []processor.Dispute, err error) {
 	for _, d := range disputes {
 		over := d.State == processor.DisputeLost || d.State == processor.DisputeReversed || d.Current && d.State == processor.DisputeWon
@@ -66,8 +65,8 @@ func (s *Service) mayBeForeign(ctx context.Context, name, externalID string, dis
 	return list, nil
 }
 
-// applyRefund queries a refund that a notice is about. One that nobody requested here is
-// booked from the list of refunds, which names its payment.
+// applyRefund queries the refund of a notice. A refund that nobody requested here is booked from
+// the list of refunds, which names its payment.
 func (s *Service) applyRefund(ctx context.Context, proc processor.Processor, name string, h *processor.Hint, notice *store.Notice) error {
 	refunder, ok := proc.(processor.Refunder)
 	externalID := h.ExternalID
@@ -97,9 +96,9 @@ func (s *Service) applyRefund(ctx context.Context, proc processor.Processor, nam
 	return s.Transfers.RecordRefundReport(ctx, part, report, notice)
 }
 
-// foreignRefund books a refund that nobody requested here, and of which the notice names the
-// payment, on the processor's answer. One that is not paid yet is then looked up as ours are: its end may
-// have no notice.
+// foreignRefund books a refund that nobody requested here, and whose notice names the payment, on
+// the processor's answer. If it is not paid yet, it is then looked up as ours are: its end may have
+// no notice.
 func (s *Service) foreignRefund(ctx context.Context, refunder processor.Refunder, name string, h *processor.Hint, notice *store.Notice) error {
 	report := query(ctx, s, name, func(ctx context.Context) processor.TransferReport {
 		return refunder.QueryRefund(ctx, h.PaymentID, h.ExternalID)
@@ -135,9 +134,9 @@ func (s *Service) unknownRefund(ctx context.Context, proc processor.Processor, n
 	return s.Writer.Do(ctx, &end{notice: *notice})
 }
 
-// bookRefund books a listed refund that is not booked yet. One that cannot be booked,
-// for example because its payment is not booked either, becomes a notice of its own, which is
-// applied later, and delays no other.
+// bookRefund books a listed refund that is not booked yet. If it cannot be booked, for example
+// because its payment is not booked either, it becomes a notice of its own, which is applied later,
+// and delays no other.
 func (s *Service) bookRefund(ctx context.Context, account string, listed *processor.ListedRefund) error {
 	err := s.recordRefund(ctx, account, listed, nil)
 	if err == nil || !payin.Lasting(err) || ctx.Err() != nil {
@@ -151,8 +150,8 @@ func (s *Service) bookRefund(ctx context.Context, account string, listed *proces
 	return s.Writer.Do(ctx, &record{s.Store.NewNotice(store.Notice{Processor: account, ID: id, Source: store.FromFeed, Body: body})})
 }
 
-// applyListedRefund records a listed refund that waited, for example for its payment. Later
-// entries did not wait for it, so its state may be an old one.
+// applyListedRefund records a listed refund that waited, for example for its payment. Later entries
+// did not wait for it, so its state may be outdated.
 func (s *Service) applyListedRefund(ctx context.Context, n store.Notice, listed processor.ListedRefund) error {
 	if err := s.updateListed(ctx, n.Processor, &listed); err != nil {
 		return err
@@ -160,8 +159,8 @@ func (s *Service) applyListedRefund(ctx context.Context, n store.Notice, listed 
 	return s.recordRefund(ctx, n.Processor, &listed, &n)
 }
 
-// updateListed queries a listed refund: it may have failed since it was paid. One that the
-// processor does not find is as it was listed.
+// updateListed queries a listed refund, as it may have failed since it was paid. If the processor
+// does not find it, its listed state counts.
 func (s *Service) updateListed(ctx context.Context, account string, listed *processor.ListedRefund) error {
 	refunder, ok := s.Processors.Find(account).(processor.Refunder)
 	if !ok {

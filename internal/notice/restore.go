@@ -8,9 +8,10 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// After a restore, transfers and refunds of an account wait until its lists show what left in
-// the past that the database lacks. They are read one after the other: payments, refunds, which
-// are booked for payments, and transfers. The row of the list of transfers has the result.
+// After a restore, transfers and refunds of an account wait until its lists show the effects that
+// left in the past that the database lacks. The lists are read one after the other: payments,
+// refunds, which are booked for payments, and transfers. The row of the list of transfers has the
+// result.
 
 // keysOf are the lists of an account that a driver has.
 func keysOf(account string, specs map[processor.Feed]processor.FeedSpec, feeds ...processor.Feed) (keys []store.FeedKey) {
@@ -39,16 +40,16 @@ func clearedAfter(k store.FeedKey, specs map[processor.Feed]processor.FeedSpec) 
 	return readAfter(k, specs)
 }
 
-// endsWait reports whether the wait of an account ends with this list: with that of refunds, if
-// it sends no transfers.
+// endsWait reports whether the wait of an account ends with this list. If the account sends no
+// transfers, it ends with the list of refunds.
 func endsWait(k store.FeedKey, proc processor.Processor, specs map[processor.Feed]processor.FeedSpec) bool {
 	_, lists := specs[processor.FeedTransfers]
 	_, sends := proc.(processor.Transferrer)
 	return k == store.Transfers(k.Account) || k.Feed == string(processor.FeedRefunds) && !lists && !sends
 }
 
-// quietOf is how long after a restore an entry may be missing in a list, because the request was
-// being sent.
+// quietOf is how long after a restore an entry may be missing in a list, because its request was in
+// flight.
 func quietOf(k store.FeedKey, p processor.Profile) time.Duration {
 	switch processor.Feed(k.Feed) {
 	case processor.FeedTransfers:
@@ -78,9 +79,9 @@ func rewinds(f *store.Feed, history int64) bool {
 	return processor.Feed(f.Feed).Rewinds() && f.Rewound != history
 }
 
-// fromBackup is the cursor from which a feed is read after a restore. That of payments is the one
-// in the backup: what was read before it is booked. A clock that ran ahead may have made the backup
-// and found the restore, so the time up to which the backup has the list counts if it is earlier.
+// fromBackup is the cursor from which a feed is read after a restore. For payments it is the cursor
+// in the backup: entries before it are booked. A clock that ran ahead may have made the backup and
+// found the restore, so the time up to which the backup has the list counts if it is earlier.
 func fromBackup(f *store.Feed, spec processor.FeedSpec, madeAt time.Time) string {
 	if f.Through.Before(madeAt) {
 		madeAt = f.Through
@@ -95,7 +96,7 @@ func fromBackup(f *store.Feed, spec processor.FeedSpec, madeAt time.Time) string
 	}
 }
 
-// needsClearing reads what clears needs.
+// needsClearing reads the rows that clears needs.
 func (v *endFeed) needsClearing(n *store.Needs) {
 	for _, k := range v.after {
 		n.Feed(k)
@@ -106,8 +107,8 @@ func (v *endFeed) needsClearing(n *store.Needs) {
 	n.Feed(store.Transfers(v.key.Account))
 }
 
-// clears reports whether a page completes a list beyond the restore. A transfer
-// that was being sent then is listed after the quiet period.
+// clears reports whether a page completes a list beyond the restore. A transfer that was in flight
+// then is listed after the quiet period.
 func (v *endFeed) clears(l *store.Loaded, f *store.Feed) bool {
 	h := l.History()
 	beyond := h.RestoredAt.Add(v.quiet)
@@ -115,7 +116,7 @@ func (v *endFeed) clears(l *store.Loaded, f *store.Feed) bool {
 		!v.parked && !v.page.More && !v.page.Through.Before(beyond) && !v.began.Before(beyond) && allCleared(l, v.after)
 }
 
-// endWait ends the wait of the account, or makes the list due that waits for this one.
+// endWait ends the wait of the account, or makes the list that waits for this one due.
 func (v *endFeed) endWait(l *store.Loaded, c *store.Changes, f *store.Feed) {
 	if f.FeedKey == store.Transfers(f.Account) {
 		return
@@ -125,7 +126,7 @@ func (v *endFeed) endWait(l *store.Loaded, c *store.Changes, f *store.Feed) {
 	case !ok:
 		return
 	case v.last:
-		// It is due for when the account gains it; until then nobody claims it.
+		// It is due at the time when the account gains it; until then nobody claims it.
 		t.Rewound, t.Cleared, t.ClearedAt, t.NextAt = f.Cleared, f.Cleared, l.Now(), l.Now()
 	case !t.ClaimedBy.IsZero() || t.NextAt.IsZero():
 		return // it is being read

@@ -14,10 +14,10 @@ import (
 	"github.com/porteira/porteira/internal/write"
 )
 
-// bookTransfer books a listed transfer that has the external id of a merchant and no
-// payout: a restored backup lacks it. A failed transfer moved no money. One that was returned in full
-// is recorded with the amount zero: if its payout is requested again, the processor's answer may be
-// older than the return.
+// bookTransfer books a listed transfer that has the external id of a merchant and no payout: a
+// restored backup lacks the payout. A failed transfer moved no money. A transfer that was returned
+// in full is recorded with the amount zero: if its payout is requested again, the processor's
+// answer may be older than the return.
 func (s *Service) bookTransfer(ctx context.Context, feed *store.Feed, t *processor.ListedTransfer) error {
 	if t.State == processor.TransferFailed {
 		return nil
@@ -64,7 +64,8 @@ func (s *Service) bookTransfer(ctx context.Context, feed *store.Feed, t *process
 	return nil
 }
 
-// beganHistory makes a history that a commit of this process began, if any, that of its node.
+// beganHistory sets the history of this process's node to the one that a commit of this process
+// began, if any.
 func (s *Service) beganHistory(began store.Installation) {
 	if began.History > 0 {
 		s.Queue.node.BeginHistory(began.History, began.RestoredAt)
@@ -81,9 +82,10 @@ func (s *Service) duplicateID(account string, t *processor.ListedTransfer) strin
 	return t.EndToEndID
 }
 
-// reportForeign opens a case, once, about a listed transfer that is no merchant's payout here: it
-// has the external id of a pay-in, because another program made it, or a person at the processor,
-// which proves nothing about the database; or that of a merchant that the database lacks.
+// reportForeign opens a case, once, about a listed transfer that is no merchant's payout here. If
+// it has the external id of a pay-in, another program or a person at the processor made it, which
+// proves nothing about the database. Otherwise it has the external id of a merchant that the
+// database lacks.
 func (s *Service) reportForeign(ctx context.Context, account string, merchant payment.ID, t *processor.ListedTransfer) error {
 	return s.Writer.Do(ctx, write.OpenCase{Case: store.Case{
 		ID: store.CaseID("listed transfer %s %s", account, t.ExternalID), Merchant: merchant, Kind: store.CaseNotice, Amount: t.Amount,
@@ -91,10 +93,14 @@ func (s *Service) reportForeign(ctx context.Context, account string, merchant pa
 	}})
 }
 
-// bookOfPayout books a listed transfer of a payout that this database does not show as sent, as
-// it left in a past that an older copy lacks, or after its money was released; or whose outcome a
-// person decides; or that it shows as paid by another transfer. If the payout's row is damaged, the
-// entry gets a case: it must not stop the transfers after it, and the account waits for it after a restore.
+// bookOfPayout books a listed transfer of a payout
+//   - that this database does not show as sent: the transfer left in a past that an older copy
+//     lacks, or after the payout's money was released;
+//   - whose outcome a person decides; or
+//   - that this database shows as paid by another transfer.
+//
+// If the payout's row is damaged, the entry gets a case: it must not stop the transfers after it,
+// and after a restore the account waits for it.
 func (s *Service) bookOfPayout(ctx context.Context, feed *store.Feed, merchant payment.ID, t *processor.ListedTransfer) error {
 	account := feed.Account
 	if err := s.detectCopy(ctx, account, merchant, t); err != nil {
@@ -137,7 +143,7 @@ func (s *Service) detectCopy(ctx context.Context, account string, merchant payme
 	return nil
 }
 
-// findUnsent begins a new history if a payout, whose transfer is listed, was never sent: only an
+// findUnsent begins a new history if a payout whose transfer is listed was never sent: only an
 // older copy of the database shows it so.
 type findUnsent struct {
 	node    payment.ID
@@ -171,9 +177,9 @@ func (v *findUnsent) Decide(l *store.Loaded, c *store.Changes) error {
 	return nil
 }
 
-// findTransfer books a transfer that no payout has. It proves that the database is an older
-// copy, also if nothing else shows that, as with a copy of the disk: then a new history
-// begins, as after a restore.
+// findTransfer books a transfer that no payout has. It proves that the database is an older copy,
+// even if nothing else shows that, as with a copy of the disk. Then a new history begins, as after
+// a restore.
 type findTransfer struct {
 	node   payment.ID
 	found  store.FoundTransfer
@@ -195,7 +201,8 @@ func (v *findTransfer) Needs(n *store.Needs) {
 	n.Heartbeat(v.node) // for the installation
 }
 
-// Decide takes the money from the merchant, and opens a case. It does neither if all of it came back.
+// Decide takes the money from the merchant, and opens a case. If all of the money came back, it
+// does neither.
 func (v *findTransfer) Decide(l *store.Loaded, c *store.Changes) error {
 	f := v.found
 	v.booked, v.began = false, store.Installation{}

@@ -10,9 +10,10 @@ import (
 	"github.com/porteira/porteira/internal/write"
 )
 
-// park opens a case about an invalid entry of a feed, so that it does not stop the entries
-// after it: once, however often it is listed, and again if it is read again on the decision
-// of a person. A transfer of another program that uses the account concerns nobody here.
+// park opens a case about an invalid entry of a feed, so that it does not stop the entries after
+// it. It opens one case, however often the entry is listed, and another one if a person decides
+// that the entry is read again and it is still invalid. A transfer of another program that uses the
+// account gets none.
 func (s *Service) park(ctx context.Context, f *store.Feed, e *processor.Unreadable) error {
 	if e.ExternalID != "" && f.FeedKey == store.Transfers(f.Account) {
 		merchant, err := s.Store.MerchantOf(ctx, e.ExternalID)

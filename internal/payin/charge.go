@@ -20,7 +20,7 @@ func chargeRequest(m *store.Merchant, p *payment.Payin, personal payment.Persona
 	}
 }
 
-// setCharge stores what the payer needs to pay.
+// setCharge stores the data that the payer needs to pay.
 func setCharge(p *payment.Payin, c processor.Charge) {
 	p.ProcessorID = c.ProcessorID
 	p.Details.PIX, p.Details.Boleto, p.Details.Card = c.PIX, c.Boleto, c.Card
@@ -34,8 +34,8 @@ type charging struct {
 	err     error
 }
 
-// begin announces the registration of an order, whose other requests wait for it from now
-// on; first is false if there is one.
+// begin announces the registration of an order. From now on other requests of the order wait for
+// it; first is false if one is in progress already.
 func (s *Service) begin(id payment.ID) (c *charging, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,9 +74,9 @@ func (s *Service) chargeOnce(p payment.Payin, register func() (payment.Payin, er
 // errChargeEnded is the result of a registration that panicked.
 var errChargeEnded = errors.New("payin: the registration of the order ended without a result")
 
-// A request waits requestLimit for its order's charge, at all accounts together; a driver may
-// allow more to calls of the worker. With less than moveMin left, the next account is the
-// worker's: a call that is cut off proves nothing about it.
+// A request waits requestLimit for its order's charge, at all accounts together; a driver may allow
+// more to calls of the worker. With less than moveMin left, the worker tries the next account: a
+// call that is cut off proves nothing about it.
 const (
 	requestLimit = 4 * time.Second
 	moveMin      = time.Second
@@ -145,8 +145,8 @@ func (s *Service) registerHere(ctx context.Context, m *store.Merchant, p payment
 // readAgainAfter is the wait between two reads of an order that another process works on.
 const readAgainAfter = 100 * time.Millisecond
 
-// unclaimed is the answer to a request whose order another process works on, for whose
-// result it waits, or whose next call is not due.
+// unclaimed is the answer to a request whose order another process works on, whose result is
+// awaited, or whose next call is not due.
 func (s *Service) unclaimed(ctx context.Context, p payment.Payin, c store.Charge, limit time.Duration) (payment.Payin, error) {
 	limited, cancel := s.Env.Clock.WithTimeout(ctx, limit)
 	defer cancel()
@@ -172,14 +172,14 @@ func (s *Service) unclaimed(ctx context.Context, p payment.Payin, c store.Charge
 	}
 }
 
-// inRegistration reports whether the order may be answered without its charge: a boleto
-// that the processor registers, or takes, later.
+// inRegistration reports whether the order may be answered without its charge: a boleto whose
+// registration is in progress or comes later.
 func inRegistration(p *payment.Payin, c *store.Charge) bool {
 	return p.Method == payment.Boleto && (c.Outcome == outcomeRegistering || c.Outcome == processor.Later.String())
 }
 
-// chargeAgainAfter is the schedule of further calls for a charge, by the number of calls
-// so far: a request makes the first ones, within the processor's timeout.
+// chargeAgainAfter is the schedule of further calls for a charge, by the number of calls so far. A
+// request makes the first ones, within the processor's timeout.
 var chargeAgainAfter = []time.Duration{
 	100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond, 1600 * time.Millisecond,
 	2 * time.Second, 5 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute,
@@ -191,8 +191,8 @@ var (
 	errClaimLost   = errors.New("payin: this process may have lost its claim")
 )
 
-// callUntil calls the processor within a time, until the charge is known, refused, or to
-// be called later. A processor whose breaker is open is not called.
+// callUntil calls the processor within a time, until the charge is known or refused, or must be
+// called for later. A processor whose breaker is open is not called.
 func (s *Service) callUntil(ctx context.Context, w *chargeWork, limit time.Duration) {
 	limited, cancel := s.Env.Clock.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
@@ -223,8 +223,8 @@ func (s *Service) callUntil(ctx context.Context, w *chargeWork, limit time.Durat
 	}
 }
 
-// guard returns the check right before the first byte of a request: one that must not be made
-// twice is made only if this process still has its claim.
+// guard returns the check right before the first byte of a request. If a repeat is unsafe, the
+// request is made only if this process still has its claim.
 func (s *Service) guard(w *chargeWork) func() error {
 	return func() error {
 		if !w.profile.Charge.Repeat.Safe() && (!s.Node.Lease.Valid() || s.Node.ID() != w.ClaimedBy) {
@@ -234,8 +234,8 @@ func (s *Service) guard(w *chargeWork) func() error {
 	}
 }
 
-// call makes one call of the work, or two: a look-up, and the request that it allows, if that is
-// the first one or a repeat is unsafe.
+// call makes one call of the work. It makes two, a look-up and the request that the look-up allows,
+// if that is the first request or a repeat is unsafe.
 func (s *Service) call(ctx context.Context, w *chargeWork) {
 	w.call(ctx, s.Env.Clock, s.guard(w))
 	if w.asked && w.Outcome == outcomeNotFound && (w.FirstSentAt.IsZero() || !w.profile.Charge.Repeat.Safe()) {

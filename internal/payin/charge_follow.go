@@ -12,13 +12,14 @@ import (
 )
 
 // followAfter is the schedule of look-ups of an order that is PROCESSING, or has a dispute whose
-// end is in no list, by the number of look-ups so far: the notice of its end may be lost.
+// end is in no list, by the number of look-ups so far. They are needed because the notice of its
+// end may be lost.
 var followAfter = []time.Duration{
 	time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
 }
 
-// followsBeforeCase is the number of look-ups after which a case is opened: after a day,
-// three and six.
+// followsBeforeCase is the number of look-ups after which a case is opened: after one day for a
+// Pix, three for a card and six for a boleto.
 var followsBeforeCase = map[payment.Method]int{payment.PIX: 7, payment.CreditCard: 9, payment.Boleto: 12}
 
 // followDisputes schedules look-ups of an order with an open dispute.
@@ -37,8 +38,8 @@ func openDispute(disputes []payment.Dispute) bool {
 // there may be several.
 const disputesRead = 100
 
-// disputedAt are the accounts that have a dispute of a pay-in that is not decided: its own, or
-// one that it was tried at before.
+// disputedAt are the accounts that have an undecided dispute of a pay-in: its own, or one that it
+// was tried at before.
 func (s *Service) disputedAt(ctx context.Context, p *payment.Payin) (accounts []string, err error) {
 	list, err := s.Store.Disputes(ctx, p.Merchant, store.DisputeFilter{Payin: p.ID, Limit: disputesRead})
 	for i := range list {
@@ -66,8 +67,8 @@ func followCharge(l *store.Loaded, c *store.Changes, p *payment.Payin) {
 	}
 }
 
-// lookUpFollowed looks up the charge of an order that is PROCESSING or disputed, where it is
-// disputed.
+// lookUpFollowed looks up the charge of an order that is PROCESSING or disputed, at each account
+// that has its dispute.
 func (s *Service) lookUpFollowed(ctx context.Context, w *chargeWork, p *payment.Payin) {
 	accounts := []string{w.Account}
 	if p.Status != payment.PayinProcessing {

@@ -12,9 +12,9 @@ import (
 	"github.com/porteira/porteira/internal/worker"
 )
 
-// otherAccounts are the accounts of a merchant's routes that can take an order if its own
-// takes no charge, and that it was not tried at: those after its own in the order of the
-// routes, and then those before it.
+// otherAccounts are the accounts of a merchant's routes that can take an order if its own takes no
+// charge, except those that it was tried at. Accounts after its own in the order of the routes come
+// first, then those before it.
 func (s *Service) otherAccounts(ctx context.Context, m *store.Merchant, p *payment.Payin, c *store.Charge) []string {
 	tried := []string{p.Processor}
 	if c.Number > 1 {
@@ -40,20 +40,20 @@ func (s *Service) otherAccounts(ctx context.Context, m *store.Merchant, p *payme
 	return slices.Concat(list[own:], list[:own])
 }
 
-// repeatedFor is for how long after a restore a request may be one that was answered before
-// it: its charge may be at the account that cannot be reached now.
+// repeatedFor is how long after a restore a request may repeat one that was answered before it: its
+// charge may be at the account that cannot be reached now.
 const repeatedFor = 7 * 24 * time.Hour
 
-// restoredLately reports whether the database was restored not long ago.
+// restoredLately reports whether the database was restored within repeatedFor.
 func (s *Service) restoredLately() bool {
 	at := s.Node.RestoredAt()
 	return !at.IsZero() && s.Env.Clock.Now().Sub(at) < repeatedFor
 }
 
-// movable reports whether the order may be tried at another account: every request of this
-// one's charge was refused or never sent, also if the look-up before the first one got no
-// answer. A process that may have lost its claim, or has no free slot, proves nothing about
-// the account; nor does one that cannot reach it soon after a restore.
+// movable reports whether the order may be tried at another account: every request of this one's
+// charge was refused or never sent, even if the look-up before the first one got no answer. If the
+// process may have lost its claim, or has no free slot, that proves nothing about the account. Nor
+// does a failure to reach the account soon after a restore.
 func (w *chargeWork) movable() bool {
 	if len(w.others) == 0 || w.MayExist || w.canceling || w.following {
 		return false
@@ -77,8 +77,8 @@ func (w *chargeWork) untried() []string {
 	return w.others
 }
 
-// move ends the charge, which does not exist, and wants the order's next one at the first
-// account that was not tried; false if there is none.
+// move ends the charge, which does not exist, and starts the order's next one at the first account
+// that was not tried; false if there is none.
 func (v *recordCharge) move(l *store.Loaded, c *store.Changes, p *payment.Payin) bool {
 	if p.Ready() || p.Status != payment.PayinPending {
 		return false

@@ -86,9 +86,9 @@ func (v *recordCharge) refused() bool {
 	return !v.canceling && v.state == store.ChargeEnded && v.work.Outcome == processor.Refused.String()
 }
 
-// Decide stores the charge, or fails the refused order, and ends the claim. An order that
-// has its charge keeps it. Only a charge counts if another process has claimed the work
-// meanwhile.
+// Decide stores the charge, or fails the refused order, and ends the claim. An order that has its
+// charge keeps it. If another process has claimed the work meanwhile, only a charge counts, and
+// other results are dropped.
 func (v *recordCharge) Decide(l *store.Loaded, c *store.Changes) error {
 	p, ok := l.Payin(v.payin.Merchant, v.payin.ID)
 	if !ok {
@@ -132,8 +132,8 @@ func (v *recordCharge) Decide(l *store.Loaded, c *store.Changes) error {
 	return nil
 }
 
-// reportCancel opens a case about a charge that is not canceled for long, and closes it once
-// it is.
+// reportCancel opens a case about a charge that has not been canceled for long, and closes it once
+// the charge is canceled.
 func (v *recordCharge) reportCancel(c *store.Changes, p *payment.Payin) {
 	switch {
 	case v.state != store.ChargeToCancel && v.work.Attempts > cancelsBeforeCase:
@@ -167,8 +167,7 @@ func (v *recordCharge) store(l *store.Loaded, c *store.Changes, p *payment.Payin
 	return nil
 }
 
-// after is the work that is left. A charge that may exist is canceled if its order ended
-// meanwhile.
+// after is the remaining work. A charge that may exist is canceled if its order ended meanwhile.
 func (v *recordCharge) after(l *store.Loaded, row store.Charge, p *payment.Payin, mine bool) store.Charge {
 	next := v.work
 	next.State, next.Cause = v.state, worker.ErrorText(v.cause)

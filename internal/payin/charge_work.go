@@ -29,8 +29,8 @@ const (
 	longestLater = 6 * time.Hour
 )
 
-// chargeWork is the work on one charge that this process has claimed: its calls change it,
-// and then it is recorded. MayExist is as it was before the claim.
+// chargeWork is the work on one charge that this process has claimed. Its calls change it, and then
+// it is recorded. MayExist has its value from before the claim.
 type chargeWork struct {
 	store.Charge
 
@@ -50,7 +50,7 @@ type chargeWork struct {
 	// canceling: the charge is to be canceled. following: its order is PROCESSING or disputed.
 	canceling, following bool
 	// reports are those of a charge that has payments, or a state of its own: of this account or,
-	// if its order is disputed, of those that have the dispute.
+	// if its order is disputed, of each account that has the dispute.
 	reports []accountReport
 }
 
@@ -98,11 +98,11 @@ func (w *chargeWork) call(ctx context.Context, clock env.Clock, guard func() err
 	w.take(answer)
 }
 
-// toLookUp reports whether the next call must be a look-up: an earlier one may have made
-// the charge, and another one would make a second, or has been answered already. After an
-// unknown answer it is looked up even if a repeat is safe: the processor may refuse to repeat
-// it because it has the charge under other terms, from a past that a restored backup lacks.
-// If a repeat is unsafe, that past is looked up before the first request, too.
+// toLookUp reports whether the next call must be a look-up: an earlier call may have made the
+// charge, so another one would make a second, or has been answered already. After an unknown answer
+// it is a look-up even if a repeat is safe: the processor may refuse the repeat because it has the
+// charge under other terms, from a past that a restored backup lacks. If a repeat is unsafe, that
+// past is looked up before the first request, too.
 func (w *chargeWork) toLookUp(now time.Time) bool {
 	switch {
 	case !w.MayExist && w.FirstSentAt.IsZero() && (w.profile.Charge.LookUpFirst || !w.profile.Charge.Repeat.Safe()):
@@ -135,8 +135,9 @@ func (w *chargeWork) take(a processor.ChargeAnswer) {
 	}
 }
 
-// takeReport takes the answer to a look-up. A charge that can still be paid is the order's,
-// even if it has payments, which may be booked elsewhere already; one that cannot ends it.
+// takeReport takes the answer to a look-up. A charge that can still be paid becomes the order's,
+// even if it has payments, which may be booked elsewhere already. A charge that failed or was
+// canceled unpaid ends the order.
 func (w *chargeWork) takeReport(r processor.ChargeReport, now time.Time) {
 	w.cause, w.wait = r.Cause, 0
 	c := r.Charge
@@ -173,10 +174,11 @@ func (w *chargeWork) proved(now time.Time) bool {
 	return e.Repeatable(w.FirstSentAt, now) && e.Visible(w.FirstSentAt, now) && !now.Before(w.lastSent().Add(e.Timeout+e.QuietPeriod))
 }
 
-// provedTwice reports whether a "not found" now is the second one, at least [processor.Effect].Confirm
-// after the first, so that another request is made although a repeat is unsafe. If the first
-// request made a charge nevertheless, nobody was shown it, and it is canceled with the order.
-// The first one is noted: the time of its row is that of the look-up.
+// provedTwice reports whether a "not found" now is the second one, at least
+// [processor.Effect].Confirm after the first, so that another request is made although a repeat is
+// unsafe. If the first request made a charge nevertheless, no payer was shown it, and it is
+// canceled with the order. The first "not found" is noted: the time of its row is the time of that
+// look-up.
 func (w *chargeWork) provedTwice(now time.Time) bool {
 	e := w.profile.Charge
 	if e.Repeat.Safe() || e.Confirm == 0 || !e.Visible(w.FirstSentAt, now) || now.Before(w.lastSent().Add(e.Timeout+e.QuietPeriod)) {
@@ -201,8 +203,7 @@ func (w *chargeWork) lastSent() time.Time {
 // noted reports whether the last call was a first "not found".
 func (w *chargeWork) noted() bool { return w.Outcome == outcomeNotFoundOnce }
 
-// found takes a charge that the processor has. One that differs from the order is
-// withheld.
+// found takes a charge that the processor has. A charge that differs from the order is withheld.
 func (w *chargeWork) found(registering bool, c processor.Charge) {
 	w.MayExist = true
 	if registering {

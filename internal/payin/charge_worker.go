@@ -15,15 +15,15 @@ import (
 	"github.com/porteira/porteira/internal/write"
 )
 
-// Calls about charges in flight at once, and work that one run claims, per account: an
-// account that hangs delays no other.
+// Calls about charges in flight at once, and work that one run claims, both per account: an account
+// that hangs delays no other.
 const (
 	chargeSlots      = 64
 	chargesPerWorker = 16
 )
 
-// Charge is the step of the worker that carries on with charges whose request got no
-// answer in time, and cancels those of orders that ended. At a suspended account it only looks up.
+// Charge is the step of the worker that continues charges whose request got no answer in time, and
+// cancels charges of orders that ended. At a suspended account it only looks up.
 func (s *Service) Charge(ctx context.Context) (int, error) {
 	if !s.Node.Lease.Valid() {
 		return 0, nil
@@ -47,7 +47,7 @@ func (s *Service) Charge(ctx context.Context) (int, error) {
 			continue
 		}
 		op := &claimDue{account: account, followed: followed, limit: n, node: s.Node.ID()}
-		if err := s.Writer.DoWithoutCancel(ctx, op); err != nil { // what Decide claimed may not be committed
+		if err := s.Writer.DoWithoutCancel(ctx, op); err != nil { // the claim of Decide may not be committed
 			errs = append(errs, err)
 			continue
 		}
@@ -151,7 +151,7 @@ func (s *Service) work(ctx context.Context, w *chargeWork) {
 	s.Recorder.Record(ctx, "result of charge", func(ctx context.Context) error { return s.record(ctx, op) })
 }
 
-// prepare reads what the calls of the work need.
+// prepare reads the data that the calls of the work need.
 func (s *Service) prepare(ctx context.Context, w *chargeWork) (payment.Payin, error) {
 	p, err := s.Store.Payin(ctx, w.Merchant, w.Payin)
 	if err != nil || w.canceling || w.following {
@@ -186,8 +186,8 @@ func (s *Service) cancelCharge(ctx context.Context, w *chargeWork, p *payment.Pa
 	}
 }
 
-// takeCancel takes the answer to a cancellation. A charge that is not found may still be
-// under way, until the quiet period after its last request.
+// takeCancel takes the answer to a cancellation. A charge that is not found may still be in
+// progress, until the quiet period after its last request.
 func (w *chargeWork) takeCancel(a processor.CancelAnswer, now time.Time) {
 	w.Attempts++
 	w.Outcome, w.cause, w.wait = a.Outcome.String(), a.Cause, a.Wait

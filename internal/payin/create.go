@@ -36,9 +36,9 @@ func (s *Service) Create(ctx context.Context, m store.Merchant, r *wire.PayinReq
 	return s.created(ctx, m, op, r)
 }
 
-// createCharged creates an order whose charge the processor makes. The commit claims the
-// work on it, and this request makes the call. Repeated requests, which may find the order
-// as soon as it is stored, wait.
+// createCharged creates an order whose charge the processor generates. The commit claims the work
+// on it, and this request makes the call. Repeated requests wait: they may find the order as soon
+// as it is stored.
 func (s *Service) createCharged(ctx context.Context, m store.Merchant, op *CreateOp, r *wire.PayinRequest) (p payment.Payin, replayed bool, err error) {
 	id := op.Payin.ID
 	c, _ := s.begin(id)
@@ -55,7 +55,7 @@ func (s *Service) createCharged(ctx context.Context, m store.Merchant, op *Creat
 	return c.payin, false, c.err
 }
 
-// created is the answer to a request whose order is stored, by it or before.
+// created is the answer to a request whose order is stored, by this request or an earlier one.
 func (s *Service) created(ctx context.Context, m store.Merchant, op *CreateOp, r *wire.PayinRequest) (p payment.Payin, replayed bool, err error) {
 	if !op.Fresh {
 		if err := r.Fingerprint.Conflict(op.fingerprint); err != nil {
@@ -65,8 +65,8 @@ func (s *Service) created(ctx context.Context, m store.Merchant, op *CreateOp, r
 	return s.carryOn(ctx, m, op.Payin, r, !op.Fresh)
 }
 
-// carryOn charges a stored order at the order's own account, which may not be the one that
-// its merchant's routes name today.
+// carryOn charges a stored order at the order's own account. The merchant's routes may name another
+// one by now.
 func (s *Service) carryOn(ctx context.Context, m store.Merchant, p payment.Payin, r *wire.PayinRequest, replayed bool) (payment.Payin, bool, error) {
 	if p.Ready() || p.Status != payment.PayinPending {
 		return p, replayed, nil
@@ -93,11 +93,12 @@ type CreateOp struct {
 	charge store.Charge // as it was claimed, MayExist as before; zero if it was not
 }
 
-// budgetWait is after which time an order may be sent again that sparesBudget refuses.
+// budgetWait is after how long an order that sparesBudget refuses may be sent again.
 const budgetWait = time.Minute
 
-// sparesBudget reports whether an order is not taken because the rest of the account's budget of
-// requests is for others: anyone can send orders without credentials, and each takes requests.
+// sparesBudget reports whether an order is refused because the rest of the account's budget of
+// requests is reserved for others: anyone can send orders without credentials, and each takes
+// requests.
 func sparesBudget(proc processor.Processor, origin string) bool {
 	b, ok := proc.(processor.Budgeted)
 	return ok && origin == payment.OriginPublic && b.BudgetLow()
@@ -128,8 +129,8 @@ func (s *Service) NewCreateOp(m store.Merchant, r *wire.PayinRequest) (*CreateOp
 	return op, err
 }
 
-// chargeOffline sets the charge of a new order, if the driver generates it and it is right;
-// else the processor is called.
+// chargeOffline sets the charge of a new order, if the driver generates it and it matches the
+// order; else the processor is called.
 func chargeOffline(proc processor.Processor, m *store.Merchant, p *payment.Payin, personal payment.PersonalData) {
 	offline, ok := proc.(processor.OfflineCharger)
 	if !ok {
@@ -194,8 +195,8 @@ func (v *CreateOp) Decide(l *store.Loaded, c *store.Changes) error {
 	return nil
 }
 
-// Replay finds the order of r's reference if the request is repeated in a form that
-// would be rejected today. Errors: problem kind reference_conflict.
+// Replay finds the order of r's reference if the repeated request has a form that would be rejected
+// today. Errors: problem kind reference_conflict.
 func (s *Service) Replay(ctx context.Context, m store.Merchant, r *wire.PayinRequest) (p payment.Payin, found bool, err error) {
 	p, first, err := s.Store.PayinByExternalID(ctx, m.ID, s.Store.ExternalID(&m, r.Operation(), r.ReferenceID.V))
 	found, err = r.Fingerprint.Replay(first, store.Problem(err))

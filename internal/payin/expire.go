@@ -60,8 +60,8 @@ func (s *Service) park(ctx context.Context, ref store.Ref) error {
 	return s.Writer.Do(ctx, &park{ref})
 }
 
-// park is the end of the schedule of one pay-in. It loads nothing, because the row may
-// be impossible to load.
+// park ends the schedule of one pay-in. It loads nothing, because the row may be impossible to
+// load.
 type park struct{ ref store.Ref }
 
 // Merchant implements [write.Operation].

@@ -28,8 +28,8 @@ type Options struct {
 	Processors processor.Accounts
 	Log        *slog.Logger
 	Links      transition.Links
-	// Wanted reports whether a merchant has a webhook endpoint that asks for a type of events;
-	// nil: never.
+	// Wanted reports whether a merchant has a webhook endpoint that selects a type of events. nil:
+	// no merchant has one.
 	Wanted func(merchant payment.ID, t payment.EventType) bool
 	// Node claims the work on charges.
 	Node     *cluster.Node

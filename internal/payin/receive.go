@@ -18,8 +18,8 @@ import (
 	"github.com/porteira/porteira/internal/write"
 )
 
-// ErrInvalidPayment means that a processor reports a payment without an amount, with a cost
-// that is none, or without an id, which would make it unique.
+// ErrInvalidPayment means that a processor reports a payment without an amount, with an invalid
+// cost, or without an id, which would make it unique.
 var ErrInvalidPayment = errors.New("payin: payment without an id or an amount, or with a wrong cost")
 
 // Receive books a processor's report about a charge: its payments, each exactly
@@ -36,7 +36,7 @@ func (s *Service) Receive(ctx context.Context, processorName, externalID string,
 		op.elsewhere = true
 		err = s.Writer.Do(ctx, op)
 	}
-	if errors.Is(err, errSamePix) { // op has nothing new of it then
+	if errors.Is(err, errSamePix) { // then op has nothing new of it
 		if err = s.Writer.Do(ctx, op.samePix()); err == nil {
 			err = s.Writer.Do(ctx, op)
 		}
@@ -48,15 +48,15 @@ func (s *Service) Receive(ctx context.Context, processorName, externalID string,
 	return err
 }
 
-// errElsewhere means that the order is at another account now: it may have been tried at
-// the one that reports.
+// errElsewhere means that the order is at another account now. It may have been tried at the
+// account that reports.
 var errElsewhere = errors.New("payin: the order is at another account")
 
 // errSamePix means that a reported Pix is booked already, for the same order at another account.
 var errSamePix = errors.New("payin: another account has the same Pix")
 
-// errUnidentified refuses to book money on a merchant's accounts, as it names none of
-// the merchant's orders at that processor.
+// errUnidentified refuses to book money on a merchant's accounts, as it names none of the
+// merchant's orders at that processor.
 var errUnidentified = errors.New("payin: payment of no order")
 
 // Receive is the operation that books a report.
@@ -112,8 +112,8 @@ func (v *Receive) Merchant() payment.ID { return v.merchant }
 // Class implements [write.Operation].
 func (v *Receive) Class() commit.Class { return commit.Background }
 
-// Needs claims the receipts, of which only new ones are returned, and reads what a
-// new one or a dispute changes.
+// Needs claims the receipts, and returns only new ones. It reads the rows that a new receipt or a
+// dispute changes.
 func (v *Receive) Needs(n *store.Needs) {
 	n.PayinByExternalID(v.merchant, v.externalID)
 	n.Receipts(v.receipts...)
@@ -204,9 +204,9 @@ func (v *Receive) applyReceipts(l *store.Loaded, c *store.Changes, p *payment.Pa
 	return nil
 }
 
-// isOfOtherMoney reports whether a new dispute is of a reported payment that is not booked for
-// the order: it came before the order that a copy of the database lacked was requested again, and
-// names no order. Its dispute is booked with it.
+// isOfOtherMoney reports whether a new dispute is of a reported payment that is not booked for the
+// order. Such a payment came before the order, which a copy of the database lacked, was requested
+// again, so it names no order. Its dispute is booked with it.
 func (v *Receive) isOfOtherMoney(l *store.Loaded, p *payment.Payin, d *processor.Dispute) bool {
 	if _, known := l.Dispute(p.Merchant, v.processor, d.ID); known || p.PaidAmount > l.Received(p.Merchant, p.ID) { // such money may be applied to it
 		return false
@@ -218,7 +218,7 @@ func (v *Receive) isOfOtherMoney(l *store.Loaded, p *payment.Payin, d *processor
 	return reported && !booked
 }
 
-// showsCurrent reports whether the processor shows present disputes only: their ends are in no
+// showsCurrent reports whether the processor shows present disputes only: then their ends are in no
 // list.
 func (v *Receive) showsCurrent() bool {
 	return slices.ContainsFunc(v.report.Disputes, func(d processor.Dispute) bool { return d.Current })
@@ -296,9 +296,9 @@ func receiptTrigger(p *payment.Payin, amount money.Cents) (payment.Trigger, mone
 	return payment.OnPay, lacking
 }
 
-// keepUnidentified books money that names no order on the platform's accounts, never
-// on a merchant's: the payer of a static code, or another program at the same
-// processor, chooses that text.
+// keepUnidentified books money that names no order on the platform's accounts, never on a
+// merchant's. The text that names an order proves nothing here: the payer of a static code, or
+// another program at the same processor, chooses it.
 func (v *Receive) keepUnidentified(c *store.Changes, r payment.Receipt) error {
 	r.Payin, r.Applied = payment.ID{}, 0
 	c.AddReceipt(r)
@@ -311,8 +311,8 @@ func (v *Receive) keepUnidentified(c *store.Changes, r payment.Receipt) error {
 	return c.Post(r.Merchant, r.ID, ledger.ReceiveUnidentified(r.Processor, r.Amount))
 }
 
-// applyState follows the charge's own state. A late state meets an illegal cell and
-// changes nothing: a receipt outweighs any state.
+// applyState follows the charge's own state. A late state has no transition and changes nothing: a
+// receipt outweighs any state.
 func (v *Receive) applyState(l *store.Loaded, c *store.Changes, p *payment.Payin) error {
 	on, reported := v.stateTrigger(p)
 	if !reported {
@@ -363,8 +363,8 @@ func (v *Receive) newAttempt(p *payment.Payin) bool {
 }
 
 // ReportInvalidPayment opens a case for a listed payment that cannot be booked: an operator
-// clarifies it with the processor. It has one case, also if it is listed again after that was
-// closed.
+// clarifies it with the processor. The payment has one case, even if it is listed again after the
+// case was closed.
 func (s *Service) ReportInvalidPayment(ctx context.Context, processorName string, p *processor.Payment) error {
 	merchant, err := s.Store.MerchantOf(ctx, p.ExternalID)
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 // settleBatch is how many receivables settle in one commit.
 const settleBatch = 256
 
-// Settle is the step of the worker that makes pending money available, in the order of its
-// times. Money that became due while no gateway ran, or while the clock was behind, settles in
-// the next run; nothing settles twice if the clock is set back.
+// Settle is the step of the worker that makes pending money available, in the order of its times.
+// Money that became due while no gateway ran, or while the clock was behind, settles in the next
+// run. Nothing settles twice if the clock is set back.
 func (s *Service) Settle(ctx context.Context) (int, error) {
 	due, err := s.Store.ReceivablesDue(ctx, s.Env.Clock.Now(), settleBatch)
 	if err != nil || len(due) == 0 {

@@ -16,11 +16,10 @@ import (
 	"github.com/porteira/porteira/internal/transition"
 )
 
-// Approve approves a payout that needs approval, for an actor, and returns it: it is queued
-// for sending once it has enough approvals. The last one counts it in the limits of its day
-// and night. The same again changes nothing. actor is credential:KEY or operator:NAME.
-// Errors: problem kinds not_found, forbidden_scope if the actor requested the payout,
-// invalid_state, limit_exceeded.
+// Approve records the approval of a payout by an actor, and returns the payout. Once it has enough
+// approvals, it is queued for sending and counts in the limits of that day and night. The same
+// approval again changes nothing. actor is credential:KEY or operator:NAME. Errors: problem kinds
+// not_found, forbidden_scope if the actor requested the payout, invalid_state, limit_exceeded.
 func (s *Service) Approve(ctx context.Context, merchant, id payment.ID, actor, reason string) (payment.Payout, error) {
 	actor, err := person(actor)
 	if err != nil {
@@ -41,7 +40,7 @@ func (s *Service) Approve(ctx context.Context, merchant, id payment.ID, actor, r
 	return s.decide(ctx, op)
 }
 
-// Reject is Approve that cancels the payout.
+// Reject is [Service.Approve], but cancels the payout.
 func (s *Service) Reject(ctx context.Context, merchant, id payment.ID, actor, reason string) (payment.Payout, error) {
 	actor, err := person(actor)
 	if err != nil {
@@ -74,8 +73,8 @@ type approve struct {
 	payout       payment.Payout
 }
 
-// counted is a payout that is approved: it counts in the day and the night of its approval, and
-// no longer in those of its request. From now on its Pix key is known.
+// counted is a payout that is approved. It counts in the day and the night of its approval, and no
+// longer in those of its request. From now on its Pix key is known.
 func (v *approve) counted(p *payment.Payout) payment.Payout {
 	const ofTime = payment.CounterDay | payment.CounterNight
 	approved := *p
@@ -163,9 +162,8 @@ func (v *approve) Decide(l *store.Loaded, c *store.Changes) error {
 	return nil
 }
 
-// cancelUnsent cancels a payout that was not approved, and releases its money. One that may
-// have been sent before the database was restored is looked up, and fails if it is not
-// found.
+// cancelUnsent cancels a payout that was not approved, and releases its money. A payout that may
+// have been sent before the database was restored is looked up, and fails if it is not found.
 func cancelUnsent(l *store.Loaded, c *store.Changes, p *payment.Payout, epoch int64) error {
 	sent, err := sentBeforeRestore(l, p, epoch)
 	if err != nil {

@@ -16,11 +16,11 @@ import (
 	"github.com/porteira/porteira/internal/write"
 )
 
-// RequestBatch holds the money of all payouts of a batch and queues them for sending, or
-// none of them; or it finds the batch that the same request created before (replayed). r has
-// been validated. Errors: as of Request, about one item of the batch, which they name.
+// RequestBatch holds the money of all payouts of a batch and queues them for sending, or does so
+// for none. Or it finds the batch that the same request created before (replayed). r has been
+// validated. Errors: as of Request, naming one item of the batch.
 //
-// One commit holds the whole batch. It is a transaction of its own: on PostgreSQL only the
+// One commit holds the complete batch. It is a transaction of its own: on PostgreSQL only the
 // merchant's own payouts wait for it.
 func (s *Service) RequestBatch(ctx context.Context, m store.Merchant, r *wire.PayoutBatchRequest) (b payment.PayoutBatch, replayed bool, err error) {
 	if b, replayed, err = s.ReplayBatch(ctx, m, r); err != nil || replayed {
@@ -118,8 +118,8 @@ func (s *Service) newBatchOp(m store.Merchant, r *wire.PayoutBatchRequest, b pay
 	return op, nil
 }
 
-// moveItems builds the items again whose transfers were found at another account, after a
-// restore, for these accounts.
+// moveItems builds the items again whose transfers were found at another account, after a restore,
+// for that account.
 func (s *Service) moveItems(m store.Merchant, r *wire.PayoutBatchRequest, op *batchOp) error {
 	for i, account := range op.elsewhere {
 		p := &op.items[i].in.Payout
@@ -132,9 +132,9 @@ func (s *Service) moveItems(m store.Merchant, r *wire.PayoutBatchRequest, op *ba
 	return nil
 }
 
-// refuseEarly refuses a batch that the commit would refuse as things are now, before its rows
-// are sealed and inserted: refusals cost nothing but time, which others need. After a restore
-// only the commit knows: found transfers give money back.
+// refuseEarly refuses a batch that the commit would refuse at present, before its rows are sealed
+// and inserted: that work would be lost, and would delay others. After a restore it refuses none,
+// because found transfers give money back, which only the commit knows.
 func (s *Service) refuseEarly(ctx context.Context, m *store.Merchant, payouts []payment.Payout) error {
 	if s.History() > 0 {
 		return nil
@@ -187,8 +187,8 @@ func (v *batchOp) Needs(n *store.Needs) {
 	}
 }
 
-// Decide accepts every item as if it were requested alone, one after another, or refuses all:
-// then the commit fails, and with it the payouts that it has inserted.
+// Decide accepts every item as if it were requested alone, one after another, or refuses all. Then
+// the commit fails, and undoes the payouts that it has inserted.
 func (v *batchOp) Decide(l *store.Loaded, c *store.Changes) error {
 	v.elsewhere = nil
 	if b, _, ok := l.PayoutBatchByExternalID(v.batch.Merchant, v.batch.ExternalID); ok {
@@ -228,7 +228,7 @@ func (v *batchOp) addElsewhere(item int, account string) {
 	v.elsewhere[item] = account
 }
 
-// conflictsMost is how many items are listed whose references are used.
+// conflictsMost is how many items with used references are listed.
 const conflictsMost = 100
 
 // unused refuses a batch if the reference of an item is used, even by a payout of the same
@@ -282,7 +282,7 @@ func ofItem(item int, err error) error {
 	}
 }
 
-// tooMuch is the error of the first item whose amount is too much after those before it.
+// tooMuch is the error of the first item whose amount is not covered after those before it.
 func tooMuch(item int, exceeds string) problem.FieldError {
 	return problem.FieldError{Field: field(item, "amount"), Code: problem.CodeOutOfRange, Detail: exceeds + ", with the items before it"}
 }
@@ -291,9 +291,9 @@ func tooMuch(item int, exceeds string) problem.FieldError {
 // It is a variable for tests.
 var openBatches = 500
 
-// CompleteBatches is the step of the worker that records the end of batches whose payouts
-// are all final, with its event. It asks the database in each run, so that nothing has to be
-// kept, and no commit of a payout waits for its batch.
+// CompleteBatches is the step of the worker that records the end of batches whose payouts are all
+// final, with its event. It queries the database in each run, so no state is kept, and no commit of
+// a payout waits for its batch.
 func (s *Service) CompleteBatches(ctx context.Context) (int, error) {
 	after := s.batches
 	list, err := s.Store.OpenPayoutBatches(ctx, after, openBatches)

@@ -1,5 +1,5 @@
-// Package payout implements the use cases of payouts: request, alone or in a batch, cancel. Package outgoing
-// sends them.
+// Package payout implements the use cases of payouts: request, alone or in a batch, approve,
+// cancel. Package outgoing sends them.
 package payout
 
 import (
@@ -24,14 +24,14 @@ type Options struct {
 	// RestoredAt is the time at which a restored backup was last detected; see
 	// [cluster.Node].
 	RestoredAt func() time.Time
-	// Epoch is the highest one of the database that this process has seen; see [cluster.Node].
+	// Epoch is the highest epoch of the database that this process has seen; see [cluster.Node].
 	Epoch func() int64
 	// Frozen reports whether payouts of an account wait after a restore. History is the
 	// number of the database's history, 0 if it was never restored; see [cluster.Node].
 	Frozen  func(account string) bool
 	History func() int64
-	// Wanted reports whether a merchant has a webhook endpoint that asks for a type of events;
-	// nil: never.
+	// Wanted reports whether a merchant has a webhook endpoint that selects a type of events. nil:
+	// no merchant has one.
 	Wanted func(merchant payment.ID, t payment.EventType) bool
 	// Requested is called after a payout was queued for sending.
 	Requested func()
@@ -48,7 +48,7 @@ type Service struct {
 // New returns a Service.
 func New(o Options) *Service { return &Service{Options: o} }
 
-// errRestored means that the database is an older copy, and no process has found it out yet.
+// errRestored means that the database is an older copy, and no process has detected that yet.
 var errRestored = problem.New(problem.Unavailable, "The database was just restored from a backup. Send the same request again later.").WithRetryAfter(frozenRetry)
 
 // sentBeforeRestore reports whether a payout that the database shows as unsent may have been sent

@@ -16,10 +16,10 @@ const operatorPrefix = "operator:"
 // personMax is the maximum length of an operator's name, in bytes.
 const personMax = 100
 
-// person is an actor as the record of approvals has it. One operator has one name, so that
-// "Ana  Maria" and "ana maria " are not two persons: with single spaces, none around it, in one
-// case and in one of several spellings of the same characters. The error is a problem of kind validation_failed:
-// no name, or characters that cannot be seen. A credential is its key id, unchanged.
+// person is the normal form of an actor in the record of approvals. An operator's name has single
+// spaces, none around it, one case, and one of several Unicode forms, so that "Ana  Maria" and "ana
+// maria " are not two persons. A credential is its key id, unchanged. The error is a problem of
+// kind validation_failed: no name, a name that is too long, or one with invisible characters.
 func person(actor string) (string, error) {
 	name, ok := strings.CutPrefix(actor, operatorPrefix)
 	if !ok {

@@ -78,7 +78,7 @@ func (s *Service) NewRequestOp(m store.Merchant, r *wire.PayoutRequest) (*Reques
 	return s.newRequestOp(m, r, s.newPayout(&m, r, account, s.newIdentity()))
 }
 
-// newOrder is what the account of a payout is chosen by.
+// newOrder has the data of a payout by which its account is chosen.
 func (s *Service) newOrder(m *store.Merchant, r *wire.PayoutRequest) processor.NewOrder {
 	return processor.NewOrder{
 		Merchant: m.ID, Operation: payment.OperationPayout, Method: payment.PIX, Amount: money.Cents(r.Amount.V),
@@ -86,8 +86,8 @@ func (s *Service) newOrder(m *store.Merchant, r *wire.PayoutRequest) processor.N
 	}
 }
 
-// identity is what a new payout gets before its contents: its batch, which is zero if it has
-// none, its id and its time.
+// identity is the part of a new payout that is set before its contents: its batch, which is zero if
+// it has none, its id and its time.
 type identity struct {
 	batch, id payment.ID
 	created   time.Time
@@ -115,7 +115,7 @@ func approvalRequest(m *store.Merchant, p *payment.Payout, r *wire.PayoutRequest
 	}
 }
 
-// awaited are AwaitedAccounts, and the account of a new payout if it is frozen.
+// awaited are AwaitedAccounts and, if it is frozen, the account of a new payout.
 func (s *Service) awaited(m *store.Merchant, account string) []string {
 	if s.History() == 0 {
 		return nil
@@ -129,8 +129,9 @@ func (s *Service) awaited(m *store.Merchant, account string) []string {
 
 // AwaitedAccounts are the accounts, sorted, because of which new payouts of a merchant are refused
 // after a restore: their transfers have not been read, and the same request may have been paid
-// there. All earlier accounts count, because the merchant's routes may have changed, and those of
-// its routes, whenever they were added: the backup may lack an account that was added again since.
+// there. All accounts from before the restore count, because the merchant's routes may have
+// changed. The accounts of its routes always count: the backup may lack an account that was added
+// again since.
 func AwaitedAccounts(processors processor.Accounts, m *store.Merchant, restoredAt time.Time, frozen func(account string) bool) []string {
 	accounts := processors.AddedUntil(restoredAt, m.ID)
 	for _, r := range payment.RoutesOf(m.Routes, payment.OperationPayout, payment.PIX) {
@@ -182,8 +183,8 @@ func (v *RequestOp) Needs(n *store.Needs) {
 	}
 }
 
-// Decide picks the payout that has the reference: this one, or an earlier one. The
-// money of a new one is held, if it is available.
+// Decide picks the payout that has the reference: this one, or an earlier one. If a new one's money
+// is available, it is held.
 func (v *RequestOp) Decide(l *store.Loaded, c *store.Changes) error {
 	in := &v.in.Payout
 	var ok bool
@@ -251,9 +252,9 @@ func (v *RequestOp) Decide(l *store.Loaded, c *store.Changes) error {
 // be resolved first.
 const stoppedRetryAfter = 5 * time.Minute
 
-// adopt takes back the entry of a found transfer: the payout that now holds its money is
-// looked up, and completes with that transfer. It is PROCESSING from the beginning, so that
-// it cannot be canceled: its money has left.
+// adopt takes back the entry of a found transfer. The payout that now holds its money is looked up,
+// and completes with that transfer. It is PROCESSING from the beginning, so that it cannot be
+// canceled: its money has left.
 func (v *RequestOp) adopt(l *store.Loaded, c *store.Changes, found store.FoundTransfer) error {
 	if found.Amount > 0 { // else it came back
 		e := ledger.AdoptPayout(found.Processor, l.Balances(found.Merchant)[ledger.Owed], found.Amount)
@@ -299,8 +300,8 @@ func limitExceeded(limit string) error {
 	return problem.New(problem.LimitExceeded, "This payout exceeds a limit of the merchant. The referenceId remains unused.").WithLimit(limit)
 }
 
-// Replay finds the payout of a reference if its request is repeated in a form that
-// would be rejected today. Errors: problem kind reference_conflict.
+// Replay finds the payout of a reference if the repeated request has a form that would be rejected
+// today. Errors: problem kind reference_conflict.
 func (s *Service) Replay(ctx context.Context, m store.Merchant, reference string, f wire.Fingerprint) (p payment.Payout, found bool, err error) {
 	p, first, err := s.Store.PayoutByExternalID(ctx, m.ID, s.Store.ExternalID(&m, payment.OperationPayout, reference))
 	found, err = f.Replay(first, store.Problem(err))

@@ -60,7 +60,7 @@ type CreateOp struct {
 	windows  Windows
 	ids      func(part int) string
 	// awaited are the accounts because of which new refunds are refused after a restore, as far as
-	// this process knows; history is that of its last heartbeat.
+	// this process knows. history is the history of its last heartbeat.
 	awaited []string
 	history int64
 
@@ -151,7 +151,8 @@ func (v *CreateOp) Decide(l *store.Loaded, c *store.Changes) error {
 	return v.add(l, c, &p, amount, list)
 }
 
-// foundPart is the refund that a later part of this one is, which the processor listed.
+// foundPart is the refund that the processor listed under the id of a later part of this one: a
+// restored backup lacks that part.
 func (v *CreateOp) foundPart(l *store.Loaded) (payment.Refund, bool) {
 	if r, _, ok := l.RefundByExternalID(v.merchant, v.ids(2)); ok { // of any pay-in
 		return r, true
@@ -166,8 +167,7 @@ func (v *CreateOp) foundPart(l *store.Loaded) (payment.Refund, bool) {
 	return payment.Refund{}, false
 }
 
-// adopt makes a refund that the processor listed the one of the request, if it gives back the
-// same money.
+// adopt gives the request a refund that the processor listed, if it gives back the same money.
 func (v *CreateOp) adopt(c *store.Changes) {
 	r := v.Refund
 	if r.Payin != v.payin || r.Origin != payment.RefundByProcessor || v.request.Amount.Set && money.Cents(v.request.Amount.V) != r.Amount {
@@ -236,7 +236,7 @@ func (v *CreateOp) days(l *store.Loaded, p *payment.Payin) string {
 	return strconv.Itoa(int(window / (24 * time.Hour)))
 }
 
-// add stores the refund, and holds its money: what has not settled of the pay-in, then available
+// add stores the refund, and holds its money: first unsettled money of the pay-in, then available
 // money.
 func (v *CreateOp) add(l *store.Loaded, c *store.Changes, p *payment.Payin, amount money.Cents, list []payment.RefundSlice) error {
 	if l.Balances(v.merchant)[ledger.Available]+receivable.Pending(l, p) < amount {

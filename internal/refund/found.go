@@ -17,10 +17,11 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// Find stores a refund that a processor lists and nobody requested here: it was made at the
-// processor's own panel, or in a past that a restored backup lacks. Its money is set aside, also
+// Find stores a refund that a processor lists and nobody requested here. It was made at the
+// processor's own panel, or in a past that a restored backup lacks. Its money is set aside even
 // before it is paid, and its part waits for the processor's report, which the caller records next.
-// ok is false if there is nothing to record. Errors: store.ErrNotFound if its payment is not booked.
+// ok is false if there is nothing to record. Errors: store.ErrNotFound if its payment is not
+// booked.
 func (s *Service) Find(ctx context.Context, account string, listed *processor.ListedRefund) (part payment.RefundPart, ok bool, err error) {
 	merchant, receipt, err := s.Store.ReceiptClaim(ctx, account, listed.PaymentID)
 	if err != nil {
@@ -48,8 +49,8 @@ func (s *Service) Find(ctx context.Context, account string, listed *processor.Li
 	return op.part, op.found, err
 }
 
-// foundID is the external id of a refund that was found: the listed one if we derived it for
-// the merchant, else one of its own.
+// foundID is the external id of a refund that was found: the listed id if we derived it for the
+// merchant, else one of its own.
 func (s *Service) foundID(ctx context.Context, merchant payment.ID, account, listed string) (string, error) {
 	owner, err := s.Store.MerchantOf(ctx, listed)
 	if err != nil {
@@ -65,7 +66,7 @@ func (s *Service) foundID(ctx context.Context, merchant payment.ID, account, lis
 	return s.Store.ExternalID(&m, payment.OperationRefund, "\x00"+account+"\x00"+listed), nil
 }
 
-// short is a foreign id in a form that every case can have.
+// short returns a foreign id in a form that every case can have.
 func short(id string) string {
 	if len(id) <= payment.ExternalIDLength*2 {
 		return id
@@ -104,8 +105,8 @@ func (v *find) Needs(n *store.Needs) {
 // errUndecided is why a listed refund waits: it may be one of ours.
 var errUndecided = errors.New("refund: a refund of the same payment and amount is not decided yet: the processor may show it under another id")
 
-// mayBe reports whether the listed refund may be a part whose outcome is unknown, of which the
-// processor has lost the id: booked as another one, it would be taken twice.
+// mayBe reports whether the listed refund may be a part whose outcome is unknown, and whose id the
+// processor has lost. If it were booked as another refund, its money would be taken twice.
 func (v *find) mayBe(p payment.RefundPart) bool {
 	undecided := p.Step == payment.StepIntent || p.MayExist && (p.Step == payment.StepUnknown || p.Step == payment.StepReview)
 	return undecided && p.Receipt == v.receipt.ID && p.Amount == v.listed.Amount
@@ -165,7 +166,7 @@ func (v *find) Decide(l *store.Loaded, c *store.Changes) error {
 	return nil
 }
 
-// surplus is what is left of what exceeded the order of the payment.
+// surplus is the rest of the payment's surplus over its order.
 func (v *find) surplus(parts []payment.RefundPart) money.Cents {
 	return payment.RefundSources([]payment.Receipt{v.receipt}, parts)[0].Surplus
 }

@@ -1,4 +1,4 @@
-// Package refund implements the use cases of refunds: create, book those that the processor
+// Package refund implements the use cases of refunds: create, book refunds that the processor
 // lists, give unapplied money back. Package outgoing sends them.
 package refund
 
@@ -56,8 +56,8 @@ var errFrozen = problem.New(problem.Unavailable, "Refunds wait: the database was
 // refundsMax bounds the refunds of a pay-in, failed ones included.
 const refundsMax = 200
 
-// Windows are how long payments can be given back, by account and method. An account that this
-// process cannot open has none.
+// Windows are the times within which payments can be given back, by account and method. An account
+// that this process cannot open has none.
 type Windows map[string]map[payment.Method]time.Duration
 
 // Windows are those of the open accounts.
@@ -73,10 +73,10 @@ func (s *Service) Windows() Windows {
 	return w
 }
 
-// obstacle is why a payment cannot be given back.
+// obstacle is a reason why a payment cannot be given back.
 type obstacle int
 
-// The obstacles, the last one first if there are several.
+// The obstacles. If there are several, the last one is reported.
 const (
 	none     obstacle = iota
 	tooLate           // the window has passed

@@ -21,7 +21,7 @@ type Unapplied struct {
 	ids func(part int) string
 }
 
-// NewUnapplied prepares it. The case gives the refund its external id: it is paid once.
+// NewUnapplied prepares it. The refund's external id is derived from the case, so it is paid once.
 func NewUnapplied(ctx context.Context, s *store.Store, of *store.Case) (*Unapplied, error) {
 	m, err := s.Merchant(ctx, of.Merchant)
 	if err != nil {
@@ -38,14 +38,14 @@ func (v *Unapplied) Needs(n *store.Needs) {
 	n.Balances(v.Merchant)
 }
 
-// split takes what exceeded the order of its payments.
+// split takes the surplus of its payments over the order.
 func (v *Unapplied) split(l *store.Loaded) ([]payment.RefundSlice, bool) {
 	return payment.SplitUnapplied(v.Amount, payment.RefundSources(l.ReceiptsOf(v.Merchant, v.Payin), l.RefundPartsOf(v.Merchant, v.Payin)))
 }
 
-// Check returns a problem of kind invalid_state if the pay-in has a dispute that is open or lost, also
-// one that the status of the pay-in does not show, and refund_not_possible if the payments of the
-// pay-in do not cover the money.
+// Check returns a problem of kind invalid_state if the pay-in has an open or lost dispute, even one
+// that the status of the pay-in does not show. It returns refund_not_possible if the payments of
+// the pay-in do not cover the money.
 func (v *Unapplied) Check(l *store.Loaded) error {
 	disputed := func(d payment.Dispute) bool { return d.Live() || d.Status == payment.DisputeLost }
 	if slices.ContainsFunc(l.DisputesOf(v.Merchant, v.Payin), disputed) {

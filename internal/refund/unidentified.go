@@ -14,8 +14,8 @@ import (
 )
 
 // FindDispute books a dispute that took the money of a payment that names no order, or that was
-// reversed afterwards, like a refund. One that is won may have been lost before, if the processor
-// shows the present dispute only. Others change nothing.
+// reversed afterwards, like a refund. A dispute that is won may have been lost before, if the
+// processor shows only the present dispute. Other disputes change nothing.
 func (s *Service) FindDispute(ctx context.Context, account string, d *processor.Dispute) error {
 	listed := processor.ListedRefund{ExternalID: cmp.Or(d.ReturnID, d.ID), PaymentID: d.PaymentID, Amount: cmp.Or(d.Lost, d.Amount)}
 	switch {
@@ -40,9 +40,9 @@ func (s *Service) FindDispute(ctx context.Context, account string, d *processor.
 	return s.Writer.Do(ctx, newReturnUnidentified(account, &listed, &r))
 }
 
-// returnUnidentified books money that names no order and was given back at the processor, or
-// taken by a dispute, and such money that came back. Each has a case of fixed id, which shows that
-// it is booked.
+// returnUnidentified books money that names no order and was given back at the processor, or taken
+// by a dispute, and such money that came back. Each has a case of fixed id, which shows that it is
+// booked.
 type returnUnidentified struct {
 	listed  *processor.ListedRefund
 	receipt payment.Receipt
@@ -71,8 +71,8 @@ func (v *returnUnidentified) Needs(n *store.Needs) {
 	n.Balances(v.receipt.Merchant)
 }
 
-// Decide takes the money from what can be assigned. If an operator has assigned it, or written
-// it off, the case stays open: who bears it is a decision.
+// Decide takes the money from the part that can be assigned. If an operator has assigned it, or
+// written it off, the case stays open: an operator decides who bears it.
 func (v *returnUnidentified) Decide(l *store.Loaded, c *store.Changes) error {
 	found, known := l.Case(v.receipt.Merchant, v.id)
 	_, undone := l.Case(v.receipt.Merchant, v.backID)

@@ -9,12 +9,13 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// consented is what is known, before the transaction, of the account of a payout that may be
-// sent again.
+// consented is the consent of the account of a payout that may be sent again, as known before the
+// transaction.
 type consented struct {
 	account, externalID string
-	// asks: the account asks for our consent to each transfer, and was proved to do so before
-	// the payout was first sent. So no transfer of the payout is executed without a question.
+	// asks means that the account asks for our consent to each transfer, and was proved to do so
+	// before the payout was first sent. So no transfer of the payout is executed without a
+	// question.
 	asks bool
 }
 
@@ -47,9 +48,10 @@ func needsConsent(v *Resolve, n *store.Needs) {
 	}
 }
 
-// persons is how many persons must decide. One is enough to send a payout again at an account
-// that is proved to ask for our consent: if the processor has a transfer of it nevertheless,
-// one of the two is executed. One is enough for money that names the pay-in that it pays, too.
+// persons is how many persons must decide. One is enough in two cases:
+//   - A payout is sent again at an account that is proved to ask for our consent. If the processor
+//     has a transfer of it nevertheless, one of the two is executed.
+//   - The money names the pay-in that it pays.
 func (v *Resolve) persons(l *store.Loaded) int {
 	if v.namesOrder(l) {
 		return 1

@@ -23,8 +23,8 @@ func findHistory(ctx context.Context, s *Service, v *Resolve) error {
 }
 
 // checkFeed returns a problem unless the list was read to its end. Then its cursor is behind the
-// entry, and no entry before it waits to be read again: cursors of a processor cannot be compared,
-// and one that moves forward would skip such an entry.
+// entry, and no entry before it waits to be read again. Otherwise a cursor that moves forward could
+// skip such an entry, because cursors of a processor cannot be compared.
 func checkFeed(v *Resolve, l *store.Loaded) error {
 	f, ok := l.Feed(feedOf(v))
 	switch {
@@ -38,8 +38,8 @@ func checkFeed(v *Resolve, l *store.Loaded) error {
 	return nil
 }
 
-// readAgain reads a feed again from the page of the entry. Entries that are booked already are
-// not booked twice.
+// readAgain reads a feed again from the page of the entry. Entries that are booked already are not
+// booked twice.
 func readAgain(v *Resolve, l *store.Loaded, c *store.Changes) error {
 	f, _ := l.Feed(feedOf(v))
 	f.NextAt, f.Cursor = l.Now(), v.opened.Params["cursor"]

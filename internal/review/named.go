@@ -14,8 +14,8 @@ import (
 type Named struct{ Merchant, Order payment.ID }
 
 // names reports whether the money of a case names a pay-in: it came with the external id that this
-// gateway derived for the pay-in, at an account that the pay-in was charged at. It would have been
-// booked for the pay-in, but a restored backup lacked that until its request was repeated.
+// gateway derived for the pay-in, at an account that the pay-in was charged at. It was not booked
+// for the pay-in because a restored backup lacked that until its request was repeated.
 func names(c *store.Case, p *payment.Payin, charged bool) bool {
 	return c.Kind == store.CaseUnmatchedReceipt && c.Params.Reason() == "" && c.Params["externalId"] == p.ExternalID &&
 		(charged || c.Params["processor"] == p.Processor)

@@ -45,8 +45,8 @@ func needsDamagedPayout(v *Resolve, n *store.Needs) {
 	n.ExpectDeliveries(m, 2)
 }
 
-// checkDamaged returns a problem unless the payout is parked and its outcome is unknown. One that was
-// never sent can be paid only if the database is an older copy, which lacks the send.
+// checkDamaged returns a problem unless the payout is parked and its outcome is unknown. A payout
+// that was never sent can be paid only if the database is an older copy, which lacks the send.
 func checkDamaged(v *Resolve, l *store.Loaded) error {
 	p, err := v.payout(l)
 	if err != nil {
@@ -78,8 +78,8 @@ func findRestore(ctx context.Context, s *Service, v *Resolve) error {
 	return err
 }
 
-// checkWaiting returns a problem unless the payout waits to be sent again and no send of it
-// had an effect, of which a restored backup may lack some.
+// checkWaiting returns a problem unless the payout waits to be sent again and none of its sends had
+// an effect. A restored backup may lack some sends.
 func checkWaiting(v *Resolve, l *store.Loaded) error {
 	p, err := v.payout(l)
 	if err != nil {
@@ -91,8 +91,8 @@ func checkWaiting(v *Resolve, l *store.Loaded) error {
 	return outgoing.CanWithdraw(l, &p)
 }
 
-// checkKnown returns a problem if money is still held for the payout: without a decision
-// about it the hold would stay.
+// checkKnown returns a problem if money is still held for the payout: without a decision about it
+// the hold would stay.
 func checkKnown(v *Resolve, l *store.Loaded) error {
 	p, err := v.payout(l)
 	if err == nil && p.Status == payment.PayoutProcessing {
@@ -127,8 +127,8 @@ func (v *Resolve) closeOthers(c *store.Changes, kinds ...store.CaseKind) {
 	}
 }
 
-// ended are the kinds of cases that a decision about the outcome of a payout resolves. A damaged one may
-// have two cases about that.
+// ended are the kinds of cases that a decision about the outcome of a payout resolves. A damaged
+// payout may have two cases about its outcome.
 func (v *Resolve) ended() []store.CaseKind {
 	list := []store.CaseKind{store.CasePayoutUnknown, store.CaseContradiction}
 	if v.opened.Kind == store.CaseDamaged {

@@ -49,8 +49,8 @@ func (v *Resolve) Needs(n *store.Needs) {
 	}
 }
 
-// Decide records the decision. One that needs no other person, or confirms another one's
-// proposal, closes the case and is carried out.
+// Decide records the decision. If it needs no second person, or confirms another person's proposal,
+// it closes the case and is carried out.
 func (v *Resolve) Decide(l *store.Loaded, c *store.Changes) error {
 	found, ok := l.Case(v.opened.Merchant, v.opened.ID)
 	if !ok {
@@ -100,7 +100,7 @@ func Proposal(decisions []store.Decision) *store.Decision {
 	return &decisions[len(decisions)-1]
 }
 
-// action is what this decision does, given the proposal that waits, or why it is refused.
+// action returns the effect of this decision on the waiting proposal, or why it is refused.
 func (v *Resolve) action(waiting *store.Decision, l *store.Loaded) (store.DecisionAction, error) {
 	withdraw := v.rule == nil
 	switch {
@@ -138,7 +138,7 @@ func Flags(p store.Params) string {
 	return text.String()
 }
 
-// sendOutcomesParam records the outcomes of the sends that a proposal is based on. If they change,
+// sendOutcomesParam names the outcomes of the sends that a proposal is based on. If they change,
 // the first person's check may no longer be true.
 const sendOutcomesParam = "sends"
 
@@ -201,7 +201,7 @@ func (v *Resolve) inputParams() store.Params {
 	return p
 }
 
-// decision is the row of this decision. A withdrawal names what it withdraws.
+// decision is the row of this decision. A withdrawal names the withdrawn proposal.
 func (v *Resolve) decision(l *store.Loaded, action store.DecisionAction, waiting *store.Decision) store.Decision {
 	d := store.Decision{
 		Merchant: v.opened.Merchant, ID: v.id, Case: v.opened.ID, Action: action, Resolution: v.How,

@@ -31,7 +31,7 @@ func eventOfCase(ctx context.Context, s *Service, v *Resolve) error {
 	return err
 }
 
-// openDamaged reads what a case about a damaged row names. The secret of an endpoint must open
+// openDamaged reads the row that a case about damage names. The secret of an endpoint must open
 // again.
 func openDamaged(ctx context.Context, s *Service, v *Resolve) error {
 	switch v.opened.Params["table"] {
@@ -60,8 +60,8 @@ func retryDeliveries(v *Resolve, _ *store.Loaded, c *store.Changes) error {
 	return nil
 }
 
-// needsDamaged reads the damaged row: if it still cannot be opened, so cannot the
-// operation be committed.
+// needsDamaged reads the damaged row. If it still cannot be opened, the operation cannot be
+// committed.
 func needsDamaged(v *Resolve, n *store.Needs) {
 	switch v.opened.Params["table"] {
 	case "payouts":
@@ -83,9 +83,9 @@ func needsDamaged(v *Resolve, n *store.Needs) {
 	}
 }
 
-// hasParkingCase reports whether a payout is parked under another case too, about its outcome: only
-// a decision of that one continues it, as it may take two persons. A payout without an answer, or
-// still in progress, is not parked for that: look-ups continue.
+// hasParkingCase reports whether a payout is parked under another case too, about its outcome. Then
+// only a decision about that case continues it, as it may take two persons. A payout without an
+// answer, or still in progress, is not parked for that: look-ups continue.
 func hasParkingCase(l *store.Loaded, p *payment.Payout) bool {
 	return len(l.OpenCasesAbout(p.Merchant, p.ID, store.CaseContradiction)) > 0 ||
 		slices.ContainsFunc(l.OpenCasesAbout(p.Merchant, p.ID, store.CasePayoutUnknown), func(v store.Case) bool { return parks(v.Params.Reason()) })

@@ -1,7 +1,8 @@
-// Package review resolves cases that need manual review: an operator's decision, its entry and its change of state in one commit.
+// Package review resolves cases that need manual review: an operator's decision, its entry and its
+// change of state in one commit.
 //
-// [rules] is the table of what can be decided about each kind of case. A decision that
-// needs two persons is proposed by one and confirmed by another.
+// [rules] is the table of possible decisions about each kind of case. A decision that needs two
+// persons is proposed by one and confirmed by another.
 package review
 
 import (
@@ -27,7 +28,8 @@ type Options struct {
 	Writer *write.Writer
 	Env    env.Env
 	Links  transition.Links
-	// Processors have the profiles of accounts: which ones ask for consent. nil: none does.
+	// Processors have the profiles of accounts, which show whether an account asks for consent.
+	// nil: none does.
 	Processors processor.Accounts
 }
 
@@ -40,7 +42,7 @@ func New(o Options) *Service { return &Service{o} }
 // Withdraw is the resolution that withdraws a proposal instead of closing the case.
 const Withdraw store.Resolution = "withdraw"
 
-// Request is what an operator decides about a case.
+// Request is an operator's decision about a case.
 type Request struct {
 	Case       payment.ID
 	How        store.Resolution // one of Options, or Withdraw
@@ -48,7 +50,7 @@ type Request struct {
 	Reason     string
 	Evidence   string
 	Order      payment.ID // pay-in that unapplied money is applied to; zero for none
-	Merchant   payment.ID // whose money it is that names no order
+	Merchant   payment.ID // the merchant that gets money that names no order
 	EndToEndID string     // of a payout that was paid
 }
 
@@ -56,7 +58,8 @@ type Request struct {
 type Result struct {
 	Case   store.Case
 	Action store.DecisionAction
-	// Rest is the case about the money that the order did not need; zero if there is none.
+	// Rest is the case about the part of the money that the order did not need; zero if there is
+	// none.
 	Rest payment.ID
 }
 
@@ -111,8 +114,7 @@ func Statement(actor, reason, evidence string) (store.Decision, error) {
 	return store.Decision{Actor: v.Actor, Reason: v.Reason, Evidence: v.Evidence}, invalid(v.texts(true))
 }
 
-// clean is a text without spaces around it, in one of several spellings of the same
-// characters.
+// clean returns a text without spaces around it, in Unicode NFC form.
 func clean(text string) string { return strings.TrimSpace(norm.NFC.String(text)) }
 
 // cleanName is the name of a person, with single spaces: "Ana  Maria" is not a second person.

@@ -30,17 +30,17 @@ type rule struct {
 	reasons []store.CaseReason // none: any
 	param   string             // the case must have it; "": none
 	table   string             // the case must be about a row of it; "": any
-	// prepare reads what the operation must name before its transaction; it may be nil.
+	// prepare reads data for the operation before its transaction; it may be nil.
 	prepare func(ctx context.Context, s *Service, v *Resolve) error
 	needs   func(v *Resolve, n *store.Needs)
 	// consented: one person is enough if the payout's account asks for our consent to each
-	// transfer, see [Resolve.persons].
+	// transfer; see [Resolve.persons].
 	consented bool
 	// check returns a problem of kind invalid_state if the resolution is not possible
 	// now; it may be nil. A proposal is checked too, so that it can be confirmed.
 	check func(v *Resolve, l *store.Loaded) error
-	// sendOutcomes returns the outcomes of the sends that a decision is based on; nil if it is based
-	// on none. If they change, a proposal cannot be confirmed.
+	// sendOutcomes returns the outcomes of the sends that a decision is based on; nil if it is
+	// based on none. If they change, a proposal cannot be confirmed.
 	sendOutcomes func(v *Resolve, l *store.Loaded) string
 	// effect carries the resolution out; nil if nothing but the case changes.
 	effect func(v *Resolve, l *store.Loaded, c *store.Changes) error
@@ -49,9 +49,10 @@ type rule struct {
 // endToEndID is the form of the id of a Pix (API Pix, schema EndToEndId).
 var endToEndID = regexp.MustCompile(`^E[0-9A-Za-z]{31}$`)
 
-// The options that several kinds share. Two persons always decide whether a payout of
-// unknown outcome was paid, whether to do anything that may pay twice, and who owns money
-// that names no order.
+// The options that several kinds share. Two persons always decide these:
+//   - whether a payout of unknown outcome was paid;
+//   - whether to repeat a call that may pay twice;
+//   - who owns money that names no order.
 var (
 	twoPersons = Option{Persons: 2, Evidence: true}
 	paid       = Option{How: store.ResolvedPaid, Persons: 2, Evidence: true, EndToEndID: true}

@@ -13,7 +13,7 @@ import (
 	"github.com/porteira/porteira/internal/transition"
 )
 
-// findMerchant reads the merchant whose money it is.
+// findMerchant reads the merchant that gets the money.
 func findMerchant(ctx context.Context, s *Service, v *Resolve) error {
 	_, err := s.Store.Merchant(ctx, v.Request.Merchant)
 	return err
@@ -65,9 +65,9 @@ func payable(p *payment.Payin) error {
 	return nil
 }
 
-// applyUnapplied pays an order, or makes the money available. The surplus stays
-// unapplied, with a case of its own. That is about the order whose payment the money is of, to whose
-// payer it can be returned; about the paid one if the money named no order.
+// applyUnapplied pays an order, or makes the money available. The surplus stays unapplied, with a
+// case of its own. That case is about the order of the payment, to whose payer the surplus can be
+// returned. If the money named no order, it is about the paid order.
 func applyUnapplied(v *Resolve, l *store.Loaded, c *store.Changes) error {
 	m, amount := v.owner(), v.opened.Amount
 	if v.Order.IsZero() {
