@@ -22,8 +22,8 @@ import (
 	"github.com/porteira/porteira/internal/write"
 )
 
-// Attempts in flight at once: in total, at one receiver, and at one that keeps up
-// with them.
+// Attempts in flight at once: in total, at one receiver, and at one receiver that answers as fast
+// as attempts are made.
 const (
 	sendSlots          = 256
 	receiverSlots      = 8
@@ -200,8 +200,9 @@ func (s *Service) start(ctx context.Context, signing []webhook.Secret, list []st
 	}
 }
 
-// receiverOf names the receiver of a delivery, for [webhook.Limiter]. A merchant's endpoint is one
-// of its own, also if others have its host: it counts its own failures, and is down after them.
+// receiverOf names the receiver of a delivery, for [webhook.Limiter]. A merchant's endpoint is a
+// receiver of its own, even if others have its host: it counts its own failures, and is down after
+// them.
 func receiverOf(d *store.Delivery) string {
 	key := webhook.EndpointKey(d.Merchant.String(), d.URL)
 	if !d.Endpoint.IsZero() {
@@ -210,8 +211,8 @@ func receiverOf(d *store.Delivery) string {
 	return key
 }
 
-// secretsOf are the secrets that sign a delivery: those of its endpoint, or those of its
-// merchant, none if they are not usable, and of the endpoints with the same URL.
+// secretsOf are the secrets that sign a delivery. They are those of its endpoint or of its merchant
+// (none if they are not usable), and those of the endpoints with the same URL.
 func (s *Service) secretsOf(d *store.Delivery, signing []webhook.Secret) []webhook.Secret {
 	if !d.Endpoint.IsZero() {
 		return s.Endpoints.Secrets(d.Merchant, d.Endpoint)
@@ -223,11 +224,10 @@ func (s *Service) secretsOf(d *store.Delivery, signing []webhook.Secret) []webho
 	return slices.Concat(signing, others)
 }
 
-// startWaiting starts the deliveries that wait for an endpoint, as far as it has free
-// slots. Deliveries to a receiver that does not answer are rescheduled, so that they
-// block no others; so are all once this process may have been declared dead. Each
-// attempt that ends calls it again before its end is recorded: a receiver does not
-// wait for our disk.
+// startWaiting starts the deliveries that wait for an endpoint, as far as it has free slots.
+// Deliveries to a receiver that does not answer are rescheduled, so that they block no others. So
+// are all deliveries once this process may have been declared dead. Each attempt that ends calls it
+// again before its end is recorded, so that a receiver does not wait for our disk.
 func (s *Service) startWaiting(ctx context.Context, endpoint string) {
 	for {
 		if !s.Queue.node.Lease.Valid() {
@@ -260,8 +260,8 @@ func (s *Service) startWaiting(ctx context.Context, endpoint string) {
 	}
 }
 
-// outdatedWait is how long a delivery waits whose endpoint changed after its claim: about as
-// long as a node may not know the change. The next claim ends it or has the new URL.
+// outdatedWait is how long a delivery waits if its endpoint changed after its claim: about as long
+// as a node may not know the change. The next claim ends it or has the new URL.
 const outdatedWait = 2 * time.Second
 
 // outdated reports whether a claimed delivery is not to be sent: its endpoint was deleted,
@@ -270,7 +270,7 @@ func (s *Service) outdated(d *pending) bool {
 	return !d.Endpoint.IsZero() && (!s.Endpoints.Takes(d.Merchant, d.Endpoint, d.URL) || len(s.Endpoints.Secrets(d.Merchant, d.Endpoint)) == 0)
 }
 
-// signing are the secrets that sign a delivery now: it may have waited since its claim.
+// signing are the secrets that sign a delivery now, as it may have waited since its claim.
 func (s *Service) signing(ctx context.Context, d *pending) []webhook.Secret {
 	var ofMerchant []webhook.Secret
 	if d.Endpoint.IsZero() {
@@ -297,7 +297,8 @@ func (s *Service) reschedule(ctx context.Context, list []store.Delivery, wait ti
 		together := now.Add(wait)
 		for i := range group {
 			if group[i].NextAt = now.Add(s.Env.Random.Jitter(wait, 10)); group[i].InOrder {
-				// Not before the end of the wait: one that is claimed within it waits again, behind the others.
+				// Not before the end of the wait: a delivery that is claimed within it waits again,
+				// behind the others.
 				group[i].NextAt = together.Add(time.Duration(i) * time.Microsecond)
 			}
 			if !group[i].Planned.IsZero() {
@@ -323,8 +324,8 @@ func (s *Service) Leave(ctx context.Context) {
 	}
 }
 
-// attempt sends one event and returns its result. If the receiver disables the order's events
-// or the endpoint, the waiting ones are returned first: they end with it. So are those that
+// attempt sends one event and returns its result. If the receiver disables the order's events or
+// the endpoint, the waiting deliveries are returned first: they end with it. So are deliveries that
 // wait for an endpoint that was down and is to catch up, or that is still down and names a time.
 func (s *Service) attempt(ctx context.Context, d pending) *End {
 	s.Env.Inject(env.BeforeDelivery)
@@ -380,8 +381,8 @@ func (s *Service) endOf(ctx context.Context, d store.Delivery, a webhook.Attempt
 	return v
 }
 
-// secretOf returns the secrets that sign a merchant's events. An unusable one does
-// not stop other merchants: it is logged.
+// secretOf returns the secrets that sign a merchant's events. An unusable secret does not stop
+// other merchants: it is logged.
 func (s *Service) secretOf(ctx context.Context, merchant payment.ID) (secret []webhook.Secret, usable bool, err error) {
 	secret, err = s.secrets.of(ctx, s.Store, merchant, s.Env.Clock)
 	if errors.Is(err, store.ErrUnavailable) {
@@ -393,9 +394,8 @@ func (s *Service) secretOf(ctx context.Context, merchant payment.ID) (secret []w
 	return secret, err == nil, nil
 }
 
-// secretTTL is how long an opened webhook secret is used before it is read again: a new one
-// signs within two seconds. unusableWait is how long a delivery waits whose secret is not
-// usable.
+// secretTTL is how long an opened webhook secret is used before it is read again, so that a new one
+// signs within two seconds. unusableWait is how long a delivery waits whose secret is not usable.
 const (
 	secretTTL    = 1500 * time.Millisecond
 	unusableWait = 5 * time.Second

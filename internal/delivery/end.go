@@ -14,7 +14,7 @@ type End struct {
 	Attempt  store.Attempt
 	State    store.DeliveryState // after the attempt
 	NextAt   time.Time           // of the next attempt, if there is one
-	// RetryAfter is how long the receiver wants to wait, if it says so.
+	// RetryAfter is the wait that the receiver asked for; 0 if it named none.
 	RetryAfter time.Duration
 }
 
@@ -43,9 +43,8 @@ func (v *End) Needs(n *store.Needs) {
 	}
 }
 
-// Decide records the attempt and updates its delivery. If another process has taken
-// the delivery over, only the attempt is recorded; but any attempt may disable an
-// order's events.
+// Decide records the attempt and updates its delivery. If another process has taken the delivery
+// over, only the attempt is recorded. But any attempt may disable an order's events.
 func (v *End) Decide(l *store.Loaded, c *store.Changes) error {
 	if !v.Delivery.Endpoint.IsZero() {
 		return v.endAtEndpoint(l, c)
@@ -85,8 +84,7 @@ func (v *End) end(l *store.Loaded, c *store.Changes) {
 	c.SetDelivery(d)
 }
 
-// disable ends all deliveries of an order to a URL that disabled them, and those to
-// come.
+// disable ends all present and future deliveries of an order to a URL that disabled them.
 func disable(l *store.Loaded, c *store.Changes, d store.Delivery) {
 	if p, ok := l.Payin(d.Merchant, d.Subject); ok && p.WebhookURL == d.URL {
 		p.WebhookDisabled = true

@@ -13,9 +13,9 @@ import (
 	"github.com/porteira/porteira/internal/write"
 )
 
-// claimedPerMerchant is the most deliveries of one merchant that a process claims at
-// once: waiting for a slot at their receiver, in flight, or waiting for the commit of
-// their end. See [Queue.share].
+// claimedPerMerchant is the largest number of deliveries of one merchant that a process claims at
+// once: waiting for a slot at their receiver, in flight, or waiting for the commit of their end.
+// See [Queue.share].
 const claimedPerMerchant = sendSlots / 2
 
 // pending is a claimed delivery with the data to send it.
@@ -28,8 +28,8 @@ type pending struct {
 	release func(healthy bool)
 }
 
-// oneAtATime reports whether no other delivery to the endpoint may be in flight: what it missed
-// must arrive in order.
+// oneAtATime reports whether no other delivery to the endpoint may be in flight: missed events must
+// arrive in order.
 func (d *pending) oneAtATime() bool { return d.InOrder || d.Down }
 
 // Queue tracks the deliveries that this process has claimed: their number per
@@ -63,9 +63,9 @@ func NewQueue(node *cluster.Node, waker *worker.Waker) *Queue {
 
 var _ write.Deliveries = (*Queue)(nil)
 
-// share is how many deliveries of a merchant may be claimed: as many as half of the
-// slots that other merchants leave free. So a merchant whose receivers all hang delays
-// no other. At least one may be claimed. The caller holds the lock.
+// share is how many deliveries of a merchant may be claimed: half of the slots that other merchants
+// leave free, but at least one. So a merchant whose receivers all hang delays no other. The caller
+// holds the lock.
 func (q *Queue) share(merchant payment.ID) int {
 	return max(1, min(claimedPerMerchant, (q.free()+q.sending[merchant])/2))
 }
@@ -179,9 +179,9 @@ func (q *Queue) addClaimed(merchant payment.ID, requested, got int) {
 	}
 }
 
-// done counts a delivery as no longer claimed, and returns whether the worker should
-// poll now: more are due than were claimed, and either enough slots are free for a
-// claim or nothing is claimed any more.
+// done counts a delivery as no longer claimed, and returns whether the worker should poll now. It
+// should if more deliveries are due than were claimed, and either enough slots are free for a claim
+// or nothing is claimed any more.
 func (q *Queue) done(merchant payment.ID) (poll bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -259,9 +259,9 @@ func without(list []pending, at int) []pending {
 	return slices.Concat(list[:at], list[at+1:])
 }
 
-// next takes the delivery that has waited longest for an endpoint, with a slot. ok is
-// false if none waits, or no slot is free; a merchant's endpoint that is down or catches up
-// has one slot. pause is that of [webhook.Limiter.Acquire].
+// next takes the delivery that has waited longest for an endpoint, with a slot. ok is false if none
+// waits, or no slot is free. A merchant's endpoint that is down or catches up has one slot. pause
+// is that of [webhook.Limiter.Acquire].
 func (q *Queue) next(endpoint string, receivers *webhook.Limiter) (d pending, pause time.Duration, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

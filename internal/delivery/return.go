@@ -8,9 +8,9 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// returned is claimed deliveries of one merchant that are returned without an attempt,
-// each due at its NextAt. They share an operation: a receiver that does not answer must
-// not cost one for each.
+// returned is claimed deliveries of one merchant that are returned without an attempt, each due at
+// its NextAt. They share an operation, so that a receiver that does not answer does not cost one
+// for each.
 type returned struct{ list []store.Delivery }
 
 // Merchant implements [write.Operation].

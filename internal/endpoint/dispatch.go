@@ -25,7 +25,7 @@ const (
 )
 
 // Dispatch is the step of the worker that reads the feed for each endpoint, and makes the
-// deliveries of the events that it asks for.
+// deliveries of the events that it selects.
 func (s *Service) Dispatch(ctx context.Context) (did int, err error) {
 	if s.Registry.Empty() {
 		return 0, nil

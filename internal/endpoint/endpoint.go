@@ -1,7 +1,8 @@
-// Package endpoint manages merchants' webhook endpoints: create, change, rotate, test, follow, dispatch, disable.
+// Package endpoint manages merchants' webhook endpoints: create, change, rotate, test, follow,
+// dispatch, disable.
 //
-// Package delivery sends what is dispatched here, and reports health back in the commit of
-// each attempt's end.
+// Package delivery sends the deliveries that are dispatched here, and reports health back in the
+// commit of each attempt's end.
 package endpoint
 
 import (
@@ -54,7 +55,7 @@ func New(o Options) *Service {
 var errNotFound = problem.New(problem.NotFound, "Resource not found.")
 
 // Create adds an endpoint, which gets the events from now on, and returns its secret. Errors:
-// problem kind limit_exceeded if the merchant has Max of them.
+// problem kind limit_exceeded if the merchant has [Max] of them.
 func (s *Service) Create(ctx context.Context, merchant payment.ID, r *wire.EndpointRequest) (e store.Endpoint, secret string, err error) {
 	now := s.Env.Clock.Now()
 	e = store.Endpoint{
@@ -67,8 +68,8 @@ func (s *Service) Create(ctx context.Context, merchant payment.ID, r *wire.Endpo
 	return op.Endpoint, secret, err
 }
 
-// Change changes what r sets. Enabling a disabled endpoint sends it what it missed, in order.
-// Errors: problem kind not_found.
+// Change changes the fields that r sets. A disabled endpoint that is enabled gets the events that
+// it missed, in order. Errors: problem kind not_found.
 func (s *Service) Change(ctx context.Context, merchant, id payment.ID, r *wire.EndpointRequest) (store.Endpoint, error) {
 	op := &change{merchant: merchant, id: id, request: r}
 	err := s.do(ctx, op)
@@ -76,7 +77,7 @@ func (s *Service) Change(ctx context.Context, merchant, id payment.ID, r *wire.E
 	return op.Endpoint, err
 }
 
-// Delete removes an endpoint; what it has not accepted is not sent. Errors: problem kind
+// Delete removes an endpoint; events that it has not accepted are not sent. Errors: problem kind
 // not_found.
 func (s *Service) Delete(ctx context.Context, merchant, id payment.ID) error {
 	if _, err := s.read(ctx, merchant, id); err != nil {
@@ -94,7 +95,7 @@ func (s *Service) Rotate(ctx context.Context, merchant, id payment.ID, overlap t
 	return op.Endpoint, secret, err
 }
 
-// Follow is the step of the worker that follows the table of endpoints. One whose secret
+// Follow is the step of the worker that follows the table of endpoints. An endpoint whose secret
 // cannot be opened gets a case.
 func (s *Service) Follow(ctx context.Context) (int, error) {
 	_, err := s.Registry.Follow(ctx)
@@ -109,8 +110,8 @@ func (s *Service) Follow(ctx context.Context) (int, error) {
 	return 0, errors.Join(errs...)
 }
 
-// damagedCase is the case about an endpoint whose secret cannot be opened: one, of all nodes,
-// for each version of the endpoint.
+// damagedCase is the case about an endpoint whose secret cannot be opened. All nodes open the same
+// case, one for each version of the endpoint.
 func damagedCase(e *store.Endpoint) store.Case {
 	return store.Case{
 		ID:       store.CaseID("secret of endpoint %s of %s, version %d", e.ID, e.Merchant, e.Version),
@@ -138,7 +139,7 @@ func (s *Service) read(ctx context.Context, merchant, id payment.ID) (store.Endp
 	return e, store.Problem(err)
 }
 
-// View is an endpoint as the API and its events show it. secret is shown if it is not "".
+// View is an endpoint as the API and its events show it. If secret is "", it is not shown.
 func View(e *store.Endpoint, secret string) ([]byte, error) {
 	state := "ok"
 	switch {
@@ -154,5 +155,5 @@ func View(e *store.Endpoint, secret string) ([]byte, error) {
 	})
 }
 
-// View is [View], for package httpapi.
+// View is the function [View], as a method for package httpapi.
 func (s *Service) View(e *store.Endpoint, secret string) ([]byte, error) { return View(e, secret) }

@@ -15,7 +15,7 @@ import (
 // disabled: five days.
 const disableAfterHours = 5 * 24
 
-// successEvery is how old LastSuccessAt may be: an endpoint with many events is not written
+// successEvery is how old LastSuccessAt may be, so that an endpoint with many events is not written
 // for each.
 const successEvery = time.Second
 
@@ -32,8 +32,8 @@ func Succeeded(l *store.Loaded, c *store.Changes, e store.Endpoint) {
 	c.SetEndpoint(e)
 }
 
-// Failed records that an attempt failed, and how long the receiver wants to wait, if it says so. An
-// attempt that was in flight as the receiver said so does not shorten that wait.
+// Failed records that an attempt failed, and the wait that the receiver asked for, if any. An
+// attempt that was in flight at that time does not shorten the wait.
 func Failed(l *store.Loaded, c *store.Changes, e store.Endpoint, retryAfter time.Duration) {
 	if l.Now().Before(e.LastFailure) { // the clock was set back
 		e.RetryAt = time.Time{}
@@ -61,15 +61,15 @@ func clearFailures(e *store.Endpoint) {
 	e.Failures, e.FailingSince, e.FailedHours, e.CountedAt, e.RetryAt = 0, time.Time{}, 0, time.Time{}, time.Time{}
 }
 
-// hasFailedHour reports whether another hour has passed in which an enabled endpoint only
-// failed. One whose URL was changed has not failed before the new one did.
+// hasFailedHour reports whether another hour has passed in which an enabled endpoint only failed.
+// Hours before a change of the URL do not count.
 func hasFailedHour(e *store.Endpoint, now time.Time) bool {
 	return e.Enabled && e.IsDown() && !e.LastFailure.Before(e.FailingSince) && now.Sub(e.CountedAt) >= time.Hour
 }
 
-// DisableFailed is the step of the worker that disables endpoints that have only failed for
-// five days. It counts them hour by hour, so that neither a clock that was set ahead nor the
-// time in which the gateway was stopped counts for more than one of them.
+// DisableFailed is the step of the worker that disables endpoints that have only failed for five
+// days. It counts hour by hour, so that a clock that was set ahead, or the time in which the
+// gateway was stopped, counts for at most one hour.
 func (s *Service) DisableFailed(ctx context.Context) (did int, err error) {
 	if s.Registry.Empty() {
 		return 0, nil
@@ -91,8 +91,8 @@ func (s *Service) DisableFailed(ctx context.Context) (did int, err error) {
 	return did, errors.Join(errs...)
 }
 
-// countHour counts an hour in which an endpoint only failed. After five days of them it is
-// disabled, with an event for the others and a case.
+// countHour counts an hour in which an endpoint only failed. After five days of them the endpoint
+// is disabled, with an event for the others and a case.
 type countHour struct{ store.Ref }
 
 // Merchant implements [write.Operation].
@@ -144,14 +144,14 @@ func disable(l *store.Loaded, c *store.Changes, e store.Endpoint) error {
 	return nil
 }
 
-// enable makes the feed be read on from where the endpoint was disabled.
+// enable makes an endpoint read the feed on from the event at which it was disabled.
 func enable(l *store.Loaded, c *store.Changes, e *store.Endpoint) {
 	clearFailures(e)
 	catchUp(l, c, e)
 	c.CloseCases(e.Merchant, e.ID, store.CaseEndpoint, store.ResolvedByRequest)
 }
 
-// catchUp makes an endpoint get in order what it has not accepted of all events until now.
+// catchUp makes an endpoint get in order the events until now that it has not accepted.
 func catchUp(l *store.Loaded, c *store.Changes, e *store.Endpoint) {
 	_, last, loaded := l.Undelivered(e)
 	if !loaded {
@@ -168,8 +168,8 @@ func pauseDeliveries(l *store.Loaded, c *store.Changes, e *store.Endpoint) {
 	c.StopDeliveries(e, store.DeliveryPaused)
 }
 
-// rewind makes the feed be read again from the oldest event that the endpoint has not
-// accepted. Those that it has accepted are skipped.
+// rewind makes an endpoint read the feed again from the oldest event that it has not accepted.
+// Events that it has accepted are skipped.
 func rewind(l *store.Loaded, e *store.Endpoint) {
 	if oldest, _, _ := l.Undelivered(e); oldest > 0 {
 		e.Position = min(e.Position, oldest-1)
@@ -193,7 +193,7 @@ func takeOver(l *store.Loaded, c *store.Changes, e *store.Endpoint) {
 }
 
 // deliverShared delivers to the new URL of an endpoint the events that other endpoints with its
-// previous URL have not accepted: it relied on their deliveries.
+// previous URL have not accepted, because it relied on their deliveries.
 func deliverShared(l *store.Loaded, c *store.Changes, e, was *store.Endpoint) {
 	shared := l.Shared(was)
 	if n := len(shared); n == store.SharedMax {

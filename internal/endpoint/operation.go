@@ -37,7 +37,7 @@ func (v *create) Decide(l *store.Loaded, c *store.Changes) error {
 	return nil
 }
 
-// change changes what its request sets.
+// change changes the fields that its request sets.
 type change struct {
 	merchant, id payment.ID
 	request      *wire.EndpointRequest
@@ -87,7 +87,7 @@ func (v *change) Decide(l *store.Loaded, c *store.Changes) error {
 		deliverShared(l, c, &e, &was)
 	}
 	switch {
-	case e.Enabled && was.Enabled && e.URL != was.URL && e.Failures > 0: // the new receiver gets at once what the other one missed
+	case e.Enabled && was.Enabled && e.URL != was.URL && e.Failures > 0: // the new receiver gets at once the events that the other one missed
 		catchUp(l, c, &e)
 	case e.Enabled && !was.Enabled:
 		enable(l, c, &e)

@@ -14,8 +14,8 @@ import (
 	"github.com/porteira/porteira/internal/webhook"
 )
 
-// Registry is the endpoints of all merchants as this node knows them: at most two seconds
-// old. A request reads it without a query. It is safe for concurrent use.
+// Registry is the endpoints of all merchants as this node knows them, at most two seconds old. A
+// request reads it without a query. It is safe for concurrent use.
 type Registry struct {
 	store *store.Store
 	clock env.Clock
@@ -53,9 +53,9 @@ func NewRegistry(s *store.Store, clock env.Clock, log *slog.Logger) *Registry {
 	return r
 }
 
-// Follow is the step of the worker that follows the table: it reads the endpoints of the
-// merchants that changed one, and opens the secrets of those that changed. One run is always
-// enough, so it returns 0.
+// Follow is the step of the worker that follows the table. It reads the endpoints of the merchants
+// that changed one, and opens the secrets of those that changed. One run is always enough, so it
+// returns 0.
 func (r *Registry) Follow(ctx context.Context) (int, error) {
 	r.following.Lock()
 	defer r.following.Unlock()
@@ -117,8 +117,8 @@ func isCurrent(list []known, versions map[payment.ID]int64) bool {
 	return len(list) == len(versions)
 }
 
-// open opens the secrets of an endpoint, unless it is known in this version. One that is
-// damaged stops no other. The caller holds the lock of Follow.
+// open opens the secrets of an endpoint, unless it is known in this version. A damaged endpoint
+// stops no other. The caller holds the lock of Follow.
 func (r *Registry) open(ctx context.Context, e store.Endpoint) known {
 	if k := r.find(e.Merchant, e.ID); k != nil && k.Version == e.Version {
 		return *k
@@ -181,8 +181,8 @@ func (r *Registry) Empty() bool { return len(*r.of.Load()) == 0 }
 // Has reports whether a merchant has an endpoint.
 func (r *Registry) Has(merchant payment.ID) bool { return len((*r.of.Load())[merchant]) > 0 }
 
-// Wants reports whether a merchant has an endpoint that asks for events of a type. A
-// disabled one counts: it gets them when it is enabled.
+// Wants reports whether a merchant has an endpoint that selects events of a type. A disabled one
+// counts: it gets them when it is enabled.
 func (r *Registry) Wants(merchant payment.ID, t payment.EventType) bool {
 	for i := range (*r.of.Load())[merchant] {
 		if t.MatchedBy((*r.of.Load())[merchant][i].Events) {
@@ -201,15 +201,15 @@ func (r *Registry) Secrets(merchant, endpoint payment.ID) []webhook.Secret {
 	return nil
 }
 
-// Takes reports whether an endpoint exists, is enabled and has this URL. Within two seconds
-// of a change a delivery that was claimed before it is not sent.
+// Takes reports whether an endpoint exists, is enabled and has this URL. So a delivery that was
+// claimed before a change is not sent from two seconds after it.
 func (r *Registry) Takes(merchant, endpoint payment.ID, url string) bool {
 	k := r.find(merchant, endpoint)
 	return k != nil && k.Enabled && k.URL == url
 }
 
-// SecretsOf are the secrets of a merchant's enabled endpoints with a URL: they sign, too,
-// what goes to the same URL for an order.
+// SecretsOf are the secrets of a merchant's enabled endpoints with a URL. They sign deliveries for
+// an order to the same URL, too.
 func (r *Registry) SecretsOf(merchant payment.ID, url string) (all []webhook.Secret) {
 	list := (*r.of.Load())[merchant]
 	for i := range list {

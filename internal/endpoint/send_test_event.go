@@ -13,7 +13,7 @@ import (
 // testsAtOnce is how many tests of a merchant may be in flight: each may take 15 s.
 const testsAtOnce = 3
 
-// testWait is after which time the tests in flight have ended.
+// testWait is the time after which the tests in flight have ended.
 const testWait = 15 * time.Second
 
 // tests counts the tests in flight.

@@ -1,5 +1,5 @@
-// Package receivable credits what is paid for an order, less its fee, at once or when it
-// settles; and takes money back from what has not settled.
+// Package receivable credits payments of an order, less its fee, at once or when they settle, and
+// takes unsettled money back.
 package receivable
 
 import (
@@ -12,16 +12,16 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// Credit is how a payment of an order is credited. Amounts are cents; fees are at most what
-// they are the fees of.
+// Credit is how a payment of an order is credited. Amounts are cents. Each fee is at most the
+// amount that it is charged on.
 type Credit struct {
-	Gross, Fee           money.Cents // of what is available at once
-	LaterGross, LaterFee money.Cents // of what settles later
+	Gross, Fee           money.Cents // available at once
+	LaterGross, LaterFee money.Cents // settles later
 }
 
 // Book charges the fee of a payment of an order under the terms of its creation, and adds the
-// receivables of what settles later. amount is the part of the payment that is applied: p has
-// it in PaidAmount already. Its fee is added to p. The caller posts the entries.
+// receivables of the part that settles later. amount is the applied part of the payment: p has it
+// in PaidAmount already. Its fee is added to p. The caller posts the entries.
 func Book(l *store.Loaded, c *store.Changes, p *payment.Payin, amount money.Cents, paidAt time.Time) Credit {
 	terms := p.Terms()
 	fee := pricing.FeeOfPart(terms, p.PaidAmount-amount, p.Fee, amount)
@@ -60,7 +60,7 @@ func (v Credit) Applied() ledger.Entry {
 	return ledger.ApplyUnapplied(v.Gross+v.LaterGross, v.Fee+v.LaterFee, v.LaterGross-v.LaterFee)
 }
 
-// Pending is what has not settled of an order. The receivables of the order are loaded.
+// Pending is the unsettled money of an order, in cents. The receivables of the order are loaded.
 func Pending(l *store.Loaded, p *payment.Payin) (sum money.Cents) {
 	for _, r := range l.ReceivablesOf(p.Merchant, p.ID) {
 		if r.Open() {
@@ -70,9 +70,9 @@ func Pending(l *store.Loaded, p *payment.Payin) (sum money.Cents) {
 	return sum
 }
 
-// Take takes up to amount from what has not settled of an order, what settles soonest first.
-// The receivables of the order are loaded; the caller posts the entry, and keeps what was
-// taken for [Restore].
+// Take takes up to amount from the unsettled money of an order, from the receivable that settles
+// first on. The receivables of the order are loaded. The caller posts the entry, and keeps the
+// result for [Restore].
 func Take(l *store.Loaded, c *store.Changes, p *payment.Payin, amount money.Cents) (took payment.Takes) {
 	for _, r := range l.ReceivablesOf(p.Merchant, p.ID) {
 		if part := min(r.Net(), amount); r.Open() && part > 0 {
@@ -85,7 +85,7 @@ func Take(l *store.Loaded, c *store.Changes, p *payment.Payin, amount money.Cent
 	return took
 }
 
-// Restore gives back what was taken from receivables that have not settled, and returns how
+// Restore gives money back to the unsettled receivables from which it was taken, and returns how
 // much: the rest is available at once.
 func Restore(l *store.Loaded, c *store.Changes, merchant payment.ID, took payment.Takes) (restored money.Cents) {
 	for _, t := range took {
@@ -98,9 +98,9 @@ func Restore(l *store.Loaded, c *store.Changes, merchant payment.ID, took paymen
 	return restored
 }
 
-// FeeBack is the part of an order's fee that goes back to the merchant with a refund of amount,
-// pro rata, if its price says so. p does not count the refund yet; parts are those of its
-// refunds. All of them together give back the fee, and never more.
+// FeeBack is the part of an order's fee that goes back to the merchant with a refund of amount, pro
+// rata, if its price says so. p does not count the refund yet; parts are those of its refunds. The
+// parts of all refunds together are the fee, and never more.
 func FeeBack(p *payment.Payin, parts []payment.RefundPart, amount money.Cents) money.Cents {
 	terms, charged := p.Terms(), p.Fee
 	for i := range parts {

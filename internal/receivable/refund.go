@@ -10,8 +10,8 @@ import (
 	"github.com/porteira/porteira/internal/transition"
 )
 
-// MoveRefunded changes the refunded amount of a pay-in, its fee, and its status: that much of a
-// part of a refund reached the payer, or came back.
+// MoveRefunded changes the refunded amount of a pay-in, its fee, and its status: a part of a refund
+// reached the payer, or came back, by that amount.
 func MoveRefunded(l *store.Loaded, c *store.Changes, payin *payment.Payin, p *payment.RefundPart, links transition.Links, by money.Cents) error {
 	if err := moveFee(l, c, payin, p, by); err != nil {
 		return err

@@ -14,15 +14,15 @@ import (
 
 // Account is one contract with one processor.
 type Account struct {
-	ID       string     // chosen by the operator; stands forever in orders and ledger accounts
+	ID       string     // chosen by the operator; kept forever in orders and ledger accounts
 	Driver   string     // kind of the driver
 	Merchant payment.ID // zero if all merchants share it
 	Settings map[string]string
 	Secrets  AccountSecrets
 	State    payment.AccountState
-	// SuspendedFrom is the state before the gateway suspended the account, at SuspendedAt,
-	// because its processor refuses the credentials; "" if it did not. CheckAt is when they
-	// are tried again.
+	// SuspendedFrom is the state before the gateway suspended the account, at SuspendedAt, because
+	// its processor refuses the credentials; "" if the gateway did not suspend it. At CheckAt the
+	// credentials are tried again.
 	SuspendedFrom        payment.AccountState
 	SuspendedAt, CheckAt time.Time
 	Version              int64 // increases by each change
@@ -39,7 +39,7 @@ func (a *Account) Refused() bool {
 	return a.State == payment.AccountSuspended && a.SuspendedFrom != ""
 }
 
-// AccountSecrets is what an account seals. A previous value is valid beside the current
+// AccountSecrets are the sealed values of an account. A previous value is valid beside the current
 // one from a rotation until it is dropped or the next rotation.
 type AccountSecrets struct {
 	Current       map[string]string `json:"current,omitempty"`
@@ -82,8 +82,8 @@ func (a *Account) seal(keys *db.Keyring) error {
 	return nil
 }
 
-// scanAccount reads an account. Secrets that do not open leave it damaged: one damaged
-// row must not stop the others.
+// scanAccount reads an account. If its secrets do not open, it is damaged: it must not stop the
+// others.
 func scanAccount(keys *db.Keyring) func(r db.Scanner) (Account, error) {
 	return func(r db.Scanner) (Account, error) {
 		a := Account{Settings: map[string]string{}}
@@ -111,8 +111,8 @@ func (tx *Tx) CreateAccount(ctx context.Context, a Account) (Account, error) {
 	return a, tx.InsertNew(ctx, accountTable.insert, accountTable.row(&a))
 }
 
-// Accounts lists all accounts by id. Until the transaction ends, no other one that calls it
-// continues: so accounts are compared and added one at a time.
+// Accounts lists all accounts by id. Until the transaction ends, other transactions that call it
+// wait, so accounts are compared and added one at a time.
 func (tx *Tx) Accounts(ctx context.Context) ([]Account, error) {
 	if err := tx.lockMerchants(ctx); err != nil {
 		return nil, err
@@ -147,10 +147,9 @@ func (tx *Tx) ChangeAccount(ctx context.Context, id string, change func(a *Accou
 	return a, err
 }
 
-// ClaimAccountCheck claims the next try of refused credentials: it moves CheckAt to next,
-// which is no change of the account. claimed is false if the account has another version by
-// now, is not refused, or is not due. A CheckAt after next is due: a clock that was ahead set
-// it.
+// ClaimAccountCheck claims the next try of refused credentials: it moves CheckAt to next, which is
+// no change of the account. claimed is false if the account has another version by now, is not
+// refused, or is not due. A CheckAt after next counts as due: a clock that was ahead set it.
 func (tx *Tx) ClaimAccountCheck(ctx context.Context, id string, version int64, next time.Time) (claimed bool, err error) {
 	n, err := tx.ExecCount(ctx, "UPDATE accounts SET check_at = $1 WHERE id = $2 AND version = $3 AND (check_at <= $4 OR check_at > $1) AND suspended_from <> ''",
 		next.UnixMicro(), id, version, tx.Now.UnixMicro())
@@ -170,7 +169,7 @@ func (s *Store) Accounts(ctx context.Context) ([]Account, error) {
 	return list, s.db.ReadError("accounts", err)
 }
 
-// AccountVersions reads the version of each account, by id: what a node polls.
+// AccountVersions reads the version of each account, by id: nodes poll it.
 func (s *Store) AccountVersions(ctx context.Context) (map[string]int64, error) {
 	rows, err := s.db.Query(ctx, "SELECT id, version FROM accounts ORDER BY id")
 	list, err := db.Collect(rows, err, func(r db.Scanner) (a Account, err error) {

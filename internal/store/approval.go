@@ -9,7 +9,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// ApprovalAction is what somebody did about a payout that needs approval.
+// ApprovalAction is an action on a payout that needs approval.
 type ApprovalAction string
 
 // The actions.
@@ -17,7 +17,7 @@ const (
 	ApprovalRequested ApprovalAction = "requested" // with the payout: the first row
 	ApprovalGiven     ApprovalAction = "approved"
 	ApprovalRejected  ApprovalAction = "rejected"
-	ApprovalExpired   ApprovalAction = "expired" // nobody decided in time
+	ApprovalExpired   ApprovalAction = "expired" // the time for approval ended without a decision
 )
 
 // Approval is a row of the record of a payout that needs approval. Rows are never changed.
@@ -51,7 +51,7 @@ func scanApproval(r db.Scanner) (Approval, error) {
 	return v, approvalTable.scan(r, &v)
 }
 
-// Approvals reads what was done about the approval of a payout, which the operation loads.
+// Approvals reads the actions on a payout that needs approval, which the operation loads.
 func (n *Needs) Approvals(merchant, payout payment.ID) {
 	n.approvals = append(n.approvals, Ref{merchant, payout})
 }
@@ -72,7 +72,7 @@ func (l *Loaded) addApproval(v Approval) {
 	l.approvals[ref] = append(l.approvals[ref], v)
 }
 
-// Approvals is what was done about the approval of a loaded payout, in order.
+// Approvals are the actions on a loaded payout that needs approval, in order.
 func (l *Loaded) Approvals(merchant, payout payment.ID) []Approval {
 	return l.approvals[Ref{merchant, payout}]
 }
@@ -97,7 +97,7 @@ func (c *Changes) saveApprovals(ctx context.Context, tx *db.Tx) error {
 	return nil
 }
 
-// Approvals reads what was done about the approval of a payout, in order.
+// Approvals reads the actions on a payout that needs approval, in order.
 func (s *Store) Approvals(ctx context.Context, merchant, payout payment.ID) ([]Approval, error) {
 	rows, err := s.db.Query(ctx, "SELECT "+approvalTable.selected+` FROM approvals t
 		WHERE t.merchant_id = $1 AND t.payout_id = $2 ORDER BY t.number`, merchant[:], payout[:])

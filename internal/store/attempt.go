@@ -98,9 +98,9 @@ func (c *Changes) saveAttempts(ctx context.Context, tx *db.Tx) error {
 	return nil
 }
 
-// recordCutOff records, without an end, the attempts that a process had in flight
-// when it died. It locks their deliveries first: if the process is alive after
-// all and returns some meanwhile, those were not attempted.
+// recordCutOff records, without an end, the attempts that a process had in flight when it died. It
+// locks their deliveries first: if the process is alive after all and returns some meanwhile, those
+// were not attempted.
 func (tx *Tx) recordCutOff(ctx context.Context, node payment.ID) error {
 	_, err := tx.Exec(ctx, "INSERT INTO delivery_attempts ("+attemptTable.names()+") SELECT "+attemptUnderWay+
 		" FROM deliveries d WHERE d.claimed_by = $1 AND length(d.claimed_by) > 0"+tx.ForUpdate()+" ON CONFLICT DO NOTHING", node[:])
@@ -113,7 +113,8 @@ var attemptUnderWay = attemptTable.values(map[string]string{
 	"created_at": "d.updated_at", "ended_at": "0",
 })
 
-// AttemptsMax is how many attempts of an event are listed: an event can be sent again without end.
+// AttemptsMax is how many attempts of an event are listed: the number of attempts of an event is
+// not limited.
 const AttemptsMax = 100
 
 // Attempts lists the last AttemptsMax attempts to deliver an event, in order. Those in flight are

@@ -17,7 +17,7 @@ type Capacity struct {
 	claimed Claimed
 }
 
-// Claimed is what a commit claimed for its node, and how many rows it left due
+// Claimed is the rows that a commit claimed for its node, and the number of rows that it left due
 // because the capacity was used up.
 type Claimed struct {
 	Node          payment.ID
@@ -42,8 +42,8 @@ func (c Capacity) clone() Capacity {
 	return c
 }
 
-// ExpectDeliveries reserves capacity for deliveries of a merchant that the commit
-// will probably make due. Any more are due for any process.
+// ExpectDeliveries reserves capacity for deliveries of a merchant that the commit will probably
+// make due. Further ones are due for any process.
 func (n *Needs) ExpectDeliveries(merchant payment.ID, expected int) {
 	if n.capacity.Deliveries == nil {
 		n.capacity.Deliveries = map[payment.ID]int{}

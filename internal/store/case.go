@@ -15,7 +15,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// CaseKind is why something needs manual review.
+// CaseKind is the kind of a case. The kind says why it needs manual review.
 type CaseKind string
 
 // The kinds, and the parameters that each has besides subject and amount.
@@ -48,7 +48,7 @@ const (
 	CaseAccountCertificate CaseKind = "account_certificate"
 )
 
-// CaseReason is why a case of its kind was opened. Each belongs to one kind.
+// CaseReason is the reason why a case was opened. Each reason belongs to one kind.
 type CaseReason string
 
 // The reasons, by kind, and the parameters that each has besides those of its kind.
@@ -74,13 +74,13 @@ const (
 	ReasonOtherPart    CaseReason = "other_part"    // an earlier part of the refund had a case, so this one was not sent
 
 	// Of CasePayoutWaiting.
-	ReasonDebt CaseReason = "debt" // owed: of its merchant, in cents, after a restore
+	ReasonDebt CaseReason = "debt" // owed: the merchant's debt in cents, after a restore
 
 	// Of CaseRefundWaiting.
 	ReasonRefundDebt CaseReason = "debt_before_refund" // as ReasonDebt
 
 	// Of CaseDispute.
-	ReasonMoreThanReceived CaseReason = "more_than_received" // reported: the disputed amount, of which the rest is set aside
+	ReasonMoreThanReceived CaseReason = "more_than_received" // reported: the disputed amount, of which amount is not set aside
 
 	// Of CasePayoutFound.
 	ReasonPaidTwice CaseReason = "paid_twice" // payout: of which the transfer is the second; externalId: its endToEndId
@@ -115,9 +115,8 @@ func (r CaseReason) With(others Params) Params {
 // Reason is why the case was opened; "" for a kind without reasons.
 func (p Params) Reason() CaseReason { return CaseReason(p["reason"]) }
 
-// Case is something that needs manual review. It has a kind and parameters; the text
-// is composed from them where it is shown. The merchant is zero if none could be
-// found.
+// Case is a record that needs manual review. It has a kind and parameters; the text is composed
+// from them by the command that shows it. The merchant is zero if none could be found.
 type Case struct {
 	Merchant payment.ID
 	ID       payment.ID
@@ -125,9 +124,11 @@ type Case struct {
 	Subject  payment.ID
 	Amount   cents
 	Params   Params
-	// StopsPayouts: while the case is open, no payout of the merchant is accepted or sent.
+	// StopsPayouts means that while the case is open, no payout of the merchant is accepted or
+	// sent.
 	StopsPayouts bool
-	// StopsAccount: while the case is open, no payout of this account is sent; "" if it stops none.
+	// StopsAccount is the account that sends no payout while the case is open; "" if the case stops
+	// none.
 	StopsAccount string
 	Resolution   Resolution
 	CreatedAt    time.Time
@@ -279,8 +280,8 @@ func (l *Loaded) loadCases(ctx context.Context, tx *db.Tx, n *Needs) error {
 	return err
 }
 
-// overpaidDisputed are the pay-ins whose disputes were loaded, and for which more was received than
-// was applied to them.
+// overpaidDisputed are the pay-ins whose disputes were loaded, and which received more than was
+// applied to them.
 func (l *Loaded) overpaidDisputed(n *Needs) []Ref {
 	return slices.DeleteFunc(l.disputedPayins(n), func(ref Ref) bool {
 		p := l.payins.rows[ref]
@@ -288,8 +289,8 @@ func (l *Loaded) overpaidDisputed(n *Needs) []Ref {
 	})
 }
 
-// WrittenOff is what operators have written off of the surplus of a pay-in whose disputes were
-// loaded, less what was brought back since, in cents.
+// WrittenOff is the surplus of a pay-in, in cents, that operators have written off, less the part
+// that was brought back since. The pay-in's disputes were loaded.
 func (l *Loaded) WrittenOff(merchant, payin payment.ID) (sum cents) {
 	for _, v := range l.cases.rows {
 		if v.Merchant != merchant || v.Subject != payin || v.Kind != CaseOverpaid {
@@ -329,8 +330,8 @@ func compareClosings(a, b caseClosing) int {
 		payment.CompareIDs(a.Subject, b.Subject), strings.Compare(string(a.Kind), string(b.Kind)))
 }
 
-// CaseID derives the id of a case, or of its subject if that has no row, from what it is about: so
-// the case is opened once.
+// CaseID derives the id of a case from its subject, so that the case is opened once. It also
+// derives the id of a subject without a row.
 func CaseID(format string, args ...any) payment.ID {
 	sum := sha256.Sum256(fmt.Appendf(nil, format, args...))
 	return payment.ID(sum[:len(payment.ID{})])

@@ -12,7 +12,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// ChargeState is what is still to be done about the charge of a pay-in at its processor.
+// ChargeState is the remaining work on the charge of a pay-in at its processor.
 type ChargeState string
 
 // The states.
@@ -25,16 +25,16 @@ const (
 	ChargeWithheld ChargeState = "withheld" // it differs from its order; the same request again continues
 )
 
-// Charge is the work on the charge of one pay-in at its processor. A charge that is
-// generated offline has none, until its order is PROCESSING. Each account that a pay-in was
-// tried at has one; all but the last have ended without a charge.
+// Charge is the work on the charge of one pay-in at its processor. A charge that is generated
+// offline has none, until its order is PROCESSING. Each account that a pay-in was tried at has one.
+// All but the last have ended without a charge.
 type Charge struct {
 	Merchant payment.ID
 	Payin    payment.ID
 	Number   int64 // of the charge of the pay-in, from 1
 	Account  string
 	State    ChargeState
-	// MayExist: the processor may have the charge, now or later. It is set by the claim,
+	// MayExist means that the processor may have the charge, now or later. It is set by the claim,
 	// before the call, and again by its answer.
 	MayExist    bool
 	Attempts    int // calls in this state

@@ -14,9 +14,9 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// column is one column of a noun's table: its name and type, the stored value of a
-// row, and the destination of Scan. INSERT, UPDATE, SELECT and scan are all
-// generated from the list of a table's columns, so their orders cannot differ.
+// column is one column of a noun's table: its name and type, the stored value of a row, and the
+// destination of Scan. INSERT, UPDATE, SELECT and scan are all generated from the list of a table's
+// columns, so their orders cannot differ.
 type column[T any] struct {
 	db.Column
 
@@ -40,7 +40,7 @@ func (c column[T]) as(r role) column[T] {
 	return c
 }
 
-// tableOf is how the rows of a noun are inserted, updated and read.
+// tableOf generates the statements that insert, update and read the rows of a noun.
 type tableOf[T any] struct {
 	name     string
 	columns  []column[T]
@@ -85,8 +85,8 @@ func (t *tableOf[T]) scan(r db.Scanner, v *T, more ...any) error {
 	return r.Scan(append(dest, more...)...)
 }
 
-// scanDue is scan of a row that waits for a worker: a row with a value that cannot be decoded is
-// damaged, and its other values are read. An error would stop the rows beside it.
+// scanDue is scan of a row that waits for a worker. If a value cannot be decoded, the row is
+// damaged, and its other values are read: an error would stop the rows beside it.
 func (t *tableOf[T]) scanDue(r db.Scanner, v *T, more ...any) (damaged bool, err error) {
 	if t.scan(r, v, more...) == nil {
 		return false, nil

@@ -9,9 +9,9 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// Needs is the input of operations, collected before a transaction begins: unique
-// keys to insert, rows to read and lock, due rows to claim, and capacity to claim
-// rows that the commit itself makes due. The file of each noun has its methods.
+// Needs is the input of operations, collected before a transaction begins: unique keys to insert,
+// rows to read and lock, due rows to claim, and capacity to claim rows that the commit itself makes
+// due. The file of each noun has its methods.
 type Needs struct {
 	payins   payinNeeds
 	payouts  payoutNeeds
@@ -90,8 +90,8 @@ func (l *Loaded) due(claimedBy payment.ID, at time.Time) bool {
 	return claimedBy.IsZero() && !at.IsZero() && !at.After(l.now)
 }
 
-// Changes is everything that one commit writes, as plain values, in the order of
-// the decisions. The file of each noun has its methods.
+// Changes are all writes of one commit, as plain values, in the order of the decisions. The file of
+// each noun has its methods.
 type Changes struct {
 	l *Loaded
 
@@ -155,9 +155,9 @@ type retries struct {
 // Len counts the changes so far.
 func (c *Changes) Len() int { return c.count }
 
-// UndoKeys makes the refusal of an operation undo the unique keys that were inserted
-// for it: it counts as a change, and a refusal that has changed something fails its batch.
-// The others of the batch are then committed one by one (package write).
+// UndoKeys makes the refusal of an operation undo the unique keys that were inserted for it. It
+// counts as a change, and a refusal that has changed something fails its batch. Then the others of
+// the batch are committed one by one (package write).
 func (c *Changes) UndoKeys() { c.count++ }
 
 // NewID returns a new id with the transaction's time.
@@ -191,8 +191,8 @@ func (s *Store) Commit(ctx context.Context, n *Needs, capacity Capacity, decide 
 	return out, err
 }
 
-// Apply is Commit within a plain transaction, such as the one that creates a merchant and
-// posts the entry of its opening balance. It claims nothing.
+// Apply is Commit within a plain transaction, such as the one that creates a merchant and posts the
+// entry of its opening balance. It claims nothing.
 func (tx *Tx) Apply(ctx context.Context, n *Needs, decide func(*Loaded, *Changes) error) error {
 	_, err := tx.s.apply(ctx, tx.Tx, n, Capacity{}, decide)
 	return err

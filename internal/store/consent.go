@@ -9,7 +9,7 @@ import (
 	"github.com/porteira/porteira/internal/db"
 )
 
-// ConsentState is what happened to the question of a processor about a payout.
+// ConsentState is the result of a processor's question about a payout.
 type ConsentState string
 
 // The states of a consent.
@@ -18,8 +18,8 @@ const (
 	ConsentNotAsked ConsentState = "not_asked" // the payout was paid without a question
 )
 
-// Consent is our answer to a processor that asks before it executes a transfer: at most one
-// per external id at an account, so that at most one of its transfers is executed.
+// Consent is our answer to a processor that asks before it executes a transfer. There is at most
+// one per external id at an account, so that at most one of its transfers is executed.
 type Consent struct {
 	Account    string
 	ExternalID string
@@ -36,7 +36,7 @@ var consentTable = newTable("consents", []string{"account", "external_id"},
 	timeColumn("created_at", func(v *Consent) *time.Time { return &v.CreatedAt }),
 )
 
-// Rows are never changed, and a consent is given or missed under the lock of its payout.
+// Rows are never changed, and a row is added under the lock of its payout.
 var consentByKey = consentTable.selectBy("t.account, t.external_id", "account", "external_id").ReadOnly()
 
 func scanConsent(r db.Scanner) (Consent, error) {
@@ -115,15 +115,14 @@ func (l *Loaded) Consent(account, externalID string) (Consent, bool) {
 	return v, ok
 }
 
-// AsksConsent reports whether the processor of an account, of which a consent was loaded, is
-// proved to ask before it executes a transfer: the newest payout of which that is recorded
-// had our consent.
+// AsksConsent reports whether the processor of an account, of which a consent was loaded, is proved
+// to ask before it executes a transfer: the newest payout with a recorded answer had our consent.
 func (l *Loaded) AsksConsent(account string) bool {
 	return l.consents.newest[account].State == ConsentGiven
 }
 
 // AddConsent records a consent that was looked for and did not exist. It is the newest of its
-// account, also if a clock was ahead when the one before it was recorded.
+// account, even if a clock was ahead when the one before it was recorded.
 func (c *Changes) AddConsent(v Consent) {
 	v.CreatedAt = c.l.now
 	if newest := c.l.consents.newest[v.Account].CreatedAt; !v.CreatedAt.After(newest) {
@@ -149,15 +148,15 @@ func (c *Changes) saveConsents(ctx context.Context, tx *db.Tx) error {
 var newestConsentBefore = "SELECT " + consentTable.selected + ` FROM consents t WHERE t.account = $1 AND t.created_at < $2
 	ORDER BY t.created_at DESC, t.external_id DESC LIMIT 1`
 
-// AskedConsent reports whether the processor of an account was proved to ask before it
-// executes a transfer, just before a time, UTC. Rows are never changed, so this stays true.
+// AskedConsent reports whether the processor of an account was proved to ask before it executes a
+// transfer, just before a time, UTC. Rows are never changed, so the result stays true.
 func (s *Store) AskedConsent(ctx context.Context, account string, before time.Time) (bool, error) {
 	rows, err := s.db.Query(ctx, newestConsentBefore, account, before.UnixMicro())
 	list, err := db.Collect(rows, err, scanConsent)
 	return len(list) == 1 && list[0].State == ConsentGiven, s.db.ReadError("consents", err)
 }
 
-// AsksConsent reads what [Loaded.AsksConsent] reports.
+// AsksConsent is [Loaded.AsksConsent], read without a commit.
 func (s *Store) AsksConsent(ctx context.Context, account string) (bool, error) {
 	rows, err := s.db.Query(ctx, newestConsent, account)
 	list, err := db.Collect(rows, err, scanConsent)

@@ -30,7 +30,7 @@ var Scopes = []string{ScopePayinWrite, ScopePayoutWrite, ScopePayoutApprove, Sco
 // which must not be given by accident to the program that requests them.
 var DefaultScopes = []string{ScopePayinWrite, ScopePayoutWrite, ScopeRefundWrite, ScopeWebhookWrite, ScopeRead}
 
-// ErrChangedOutside means that a row was not written by the gateway as it is.
+// ErrChangedOutside means that a row was changed outside the gateway.
 var ErrChangedOutside = errors.New("store: a row was changed outside the gateway")
 
 // Credential authenticates a merchant's program. KeyID is public; only the keyed
@@ -48,8 +48,8 @@ type Credential struct {
 	RevokedAt   time.Time
 	CreatedAt   time.Time
 
-	// Damaged is ErrChangedOutside if the row is not as the gateway wrote it: no secret is
-	// valid for it.
+	// Damaged is ErrChangedOutside if the row was changed outside the gateway: no secret is valid
+	// for it.
 	Damaged error
 
 	mac []byte
@@ -114,9 +114,9 @@ func (d *networksDest) Scan(src any) error {
 // macVersion begins the authenticated form of a credential.
 const macVersion = 1
 
-// authenticated is what the MAC of a credential covers: everything that decides who may use
-// it, for what and until when. Each field has its length before it, so that no two
-// credentials have the same form.
+// authenticated is the input of a credential's MAC: all fields that decide who may use the
+// credential, for which operations and until when. Each field has its length before it, so that no
+// two credentials have the same form.
 func (c *Credential) authenticated() []byte {
 	b := []byte{macVersion}
 	field := func(v []byte) { b = append(binary.BigEndian.AppendUint32(b, uint32(len(v))), v...) }

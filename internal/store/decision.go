@@ -15,7 +15,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// DecisionAction is what a decision does to its case.
+// DecisionAction is the effect of a decision on its case.
 type DecisionAction string
 
 // The actions.
@@ -23,11 +23,11 @@ const (
 	DecisionResolved  DecisionAction = "resolved"  // by one person
 	DecisionProposed  DecisionAction = "proposed"  // a second person must confirm it
 	DecisionConfirmed DecisionAction = "confirmed" // by the second person: the case is resolved
-	DecisionWithdrawn DecisionAction = "withdrawn" // the proposal does not count any more
+	DecisionWithdrawn DecisionAction = "withdrawn" // the proposal no longer counts
 )
 
-// Decision is what an operator decided about a case. A merchant's decisions are numbered
-// without gaps, and each hash covers its row and the hash of the one before it.
+// Decision is an operator's decision about a case. A merchant's decisions are numbered without
+// gaps, and each hash covers its row and the hash of the one before it.
 type Decision struct {
 	Merchant     payment.ID
 	Number       int64 // from 1
@@ -68,8 +68,8 @@ func scanDecision(r db.Scanner) (Decision, error) {
 	return d, decisionTable.scan(r, &d)
 }
 
-// hash is the keyed hash of a decision: of each field with its length, so that no text
-// can move into another field.
+// hash is the keyed hash of a decision. It covers each field with its length, so that no text can
+// move into another field.
 func (d *Decision) hash(keys *db.Keyring) [sha256.Size]byte {
 	b := []byte("porteira/decision/1")
 	add := func(field []byte) {
@@ -108,9 +108,9 @@ func (c *Changes) AddDecision(d Decision) {
 	c.count++
 }
 
-// saveDecisions appends the decisions to the chains of their merchants. Others wait for the
-// counter of the merchant's events, which is locked right after: without that, of many at once
-// one could lose every race for the next number.
+// saveDecisions appends the decisions to the chains of their merchants. Others wait for the counter
+// of the merchant's events, which is locked right after: without that lock, one of many concurrent
+// decisions could lose every race for the next number.
 func (c *Changes) saveDecisions(ctx context.Context, tx *db.Tx) error {
 	heads := map[payment.ID]Decision{}
 	slices.SortStableFunc(c.decisions, func(a, b Decision) int { return payment.CompareIDs(a.Merchant, b.Merchant) })

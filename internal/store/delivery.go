@@ -25,8 +25,8 @@ const (
 	DeliveryPaused DeliveryState = "paused"
 )
 
-// Delivery is one event on its way to one address. A claimed delivery is the
-// record of the current attempt: Attempts is its number, UpdatedAt its beginning.
+// Delivery is one event on its way to one address. A claimed delivery is the record of the current
+// attempt: Attempts is its number, UpdatedAt its beginning.
 type Delivery struct {
 	Merchant     payment.ID
 	ID           payment.ID
@@ -51,8 +51,8 @@ type Delivery struct {
 	Planned time.Time     // when this delivery would be due, which is sent before others of an endpoint that is down
 	Moved   bool          // due at an endpoint whose URL is another one than when it was made
 	Stopped DeliveryState // of this due delivery, whose endpoint is disabled or deleted
-	// Postponed is when this due delivery is due instead, as its endpoint is down and is to get an
-	// older event first.
+	// Postponed is the time at which this due delivery is due instead, because its endpoint is down
+	// and must get an older event first.
 	Postponed time.Time
 }
 
@@ -74,16 +74,16 @@ var deliveryTable = newTable("deliveries", []string{"id"},
 	intColumn("restarts", func(d *Delivery) *int { return &d.Restarts }).as(mutable),
 )
 
-// restartsMost is after how many restarts an event is one that the receiver refuses alone;
-// fewRestarts are the deliveries that have not come to that.
+// restartsMost is the number of restarts after which an event counts as one that the receiver
+// refuses alone. fewRestarts are the deliveries with fewer.
 const (
 	restartsMost = 3
 	fewRestarts  = "restarts < 3"
 )
 
-// RefusedAlone reports whether the endpoint has recovered so often without accepting this event that
-// it refuses this one alone. Then the event follows its schedule, whatever happens to the endpoint,
-// and its failures say nothing about the endpoint.
+// RefusedAlone reports whether the endpoint has recovered so often without accepting this event
+// that it refuses this one alone. Then the event follows its schedule independently of the
+// endpoint, and its failures do not count for the endpoint's health.
 func (d *Delivery) RefusedAlone() bool { return d.Restarts >= restartsMost }
 
 var (
@@ -256,9 +256,9 @@ func (l *Loaded) HasOpenCase(d Delivery) bool {
 	return open
 }
 
-// DueDeliveries are the loaded due deliveries of a merchant that no decision of
-// this commit has claimed or changed, oldest first; at an endpoint that is down, first the one
-// of its oldest event, which may not be due, and the others postponed.
+// DueDeliveries are the loaded due deliveries of a merchant that no decision of this commit has
+// claimed or changed, oldest first. At an endpoint that is down, the delivery of its oldest event
+// comes first, even if it is not due, and the others are postponed.
 func (l *Loaded) DueDeliveries(merchant payment.ID) []Delivery {
 	var list []Delivery
 	for _, ref := range l.deliveries.due[merchant] {
@@ -339,11 +339,10 @@ func (s *Store) DeliveriesDue(ctx context.Context, now time.Time) ([]payment.ID,
 	return list, s.db.ReadError("due deliveries", err)
 }
 
-// Redeliver makes the deliveries of an event due again and restarts their
-// schedule; the numbers of attempts continue. It returns how many there are. If
-// they were removed for their age, the event gets a new one to the order's URL, or
-// none if the receiver disabled the order's events, or if the event is one of creation, which
-// goes to endpoints only.
+// Redeliver makes the deliveries of an event due again and restarts their schedule; the numbers of
+// attempts continue. It returns how many there are. If they were removed for their age, the event
+// gets a new one to the order's URL. It gets none if the receiver disabled the order's events, or
+// if the event is one of creation, which goes to endpoints only.
 func (tx *Tx) Redeliver(ctx context.Context, e *payment.Event) (int64, error) {
 	n, err := tx.ExecCount(ctx, `UPDATE deliveries SET state = 'pending', next_at = $1, schedule_step = 0, restarts = 0, updated_at = $1
 		WHERE merchant_id = $2 AND event_number = $3 AND length(claimed_by) = 0 AND (length(endpoint_id) = 0 OR EXISTS (SELECT 1 FROM webhook_endpoints w

@@ -14,11 +14,12 @@ import (
 // removed because of their age. It only increases.
 const SettingRemoved = "deliveries-removed-before"
 
-// finishedBefore are deliveries that were finished before a time. An exhausted one is finished
-// when its case is closed. One to an endpoint has no case: it is finished if the endpoint refuses it
-// alone, or has not only failed since, else it gets it when it catches up. A delivered one is needed
-// while its endpoint has not accepted an older event: the feed is read again from that one, and skips
-// what was delivered.
+// finishedBefore are deliveries that were finished before a time.
+//   - An exhausted delivery is finished when its case is closed.
+//   - A delivery to an endpoint has no case. It is finished if the endpoint refuses it alone, or
+//     has had a success since; else the endpoint gets it when it catches up.
+//   - A successful delivery is needed while its endpoint has not accepted an older event: the feed
+//     is read again from that event, and skips delivered ones.
 const finishedBefore = `(state = 'disabled' OR state = 'delivered' AND NOT (length(endpoint_id) > 0 AND EXISTS (SELECT 1 FROM deliveries o
 			WHERE o.merchant_id = deliveries.merchant_id AND o.endpoint_id = deliveries.endpoint_id AND length(o.endpoint_id) > 0
 			AND o.state <> 'delivered' AND (o.state IN ('pending', 'paused') OR o.state = 'exhausted' AND o.` + fewRestarts + `) AND o.event_number < deliveries.event_number))
@@ -71,16 +72,14 @@ func (tx *Tx) RemoveDeliveries(ctx context.Context, v OldDeliveries, before time
 	return tx.ExecCount(ctx, "DELETE"+those, args...)
 }
 
-// removalStep is how far one call moves the limit of removal at most: years are
-// caught up on in weeks, and a clock that is ahead gains at most a day with each
-// call.
+// removalStep is how far one call moves the limit of removal at most. So a backlog of years takes
+// weeks, and a clock that is ahead gains at most a day with each call.
 const removalStep = 24 * time.Hour
 
-// AllowRemoval records that deliveries created before a time may be removed from now
-// on, so that verification does not miss them. It returns the allowed time, which
-// may be earlier: a clock that is a year ahead must not remove at once what must be
-// kept for another year. The limit starts at the creation of the installation, less
-// the retention.
+// AllowRemoval records that deliveries created before a time may be removed from now on, so that
+// verification does not miss them. It returns the allowed time, which may be earlier: a clock that
+// is a year ahead must not remove at once the deliveries of another year. The limit starts at the
+// creation of the installation, less the retention.
 func (tx *Tx) AllowRemoval(ctx context.Context, before time.Time, kept time.Duration) (allowed time.Time, err error) {
 	// The row must exist before it is locked, so that two callers wait for each
 	// other.

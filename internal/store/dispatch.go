@@ -10,15 +10,15 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// Dispatch is what an endpoint gets next from the feed.
+// Dispatch is the next part of the feed for an endpoint.
 type Dispatch struct {
 	// Events follow the endpoint's position, without their bodies; none if as many deliveries
 	// as asked for are pending.
 	Events []payment.Event
 	// Known are the deliveries of these events to the endpoint, or to its URL.
 	Known []Delivery
-	// Pending is the number of its deliveries that are pending, up to a limit. Untried are
-	// those of them that it is to get in order and that were not attempted yet.
+	// Pending is the number of its pending deliveries, up to a limit. Untried is the number of
+	// those that it must get in order and that were not attempted yet.
 	Pending, Untried int
 }
 
@@ -28,8 +28,8 @@ type dispatchNeed struct {
 	events, pending int
 }
 
-// Dispatch locks all endpoints of a merchant, and reads what one of them gets next: up to so
-// many events, and up to so many pending deliveries.
+// Dispatch locks all endpoints of a merchant, and reads the next part of the feed for one of them:
+// up to so many events, and up to so many pending deliveries.
 func (n *Needs) Dispatch(merchant, endpoint payment.ID, events, pending int) {
 	n.Endpoints(merchant)
 	n.endpoints.dispatches = append(n.endpoints.dispatches, dispatchNeed{Ref{merchant, endpoint}, events, pending})
@@ -80,7 +80,7 @@ func scanEventHead(r db.Scanner) (e payment.Event, err error) {
 	return e, r.Scan(&e.Number, (*idDest)(&e.ID), textDest[payment.EventType]{&e.Type}, (*idDest)(&e.Subject))
 }
 
-// Dispatch is what an endpoint gets next.
+// Dispatch is the next part of the feed for an endpoint, as loaded.
 func (l *Loaded) Dispatch(e *Endpoint) Dispatch { return l.endpoints.dispatches[e.Ref()] }
 
 // dueBefore is how long before the commit the first of its deliveries is due: the last one
@@ -141,8 +141,8 @@ func (c *Changes) saveNewDeliveries(ctx context.Context, tx *db.Tx) error {
 	return nil
 }
 
-// loadDueEndpoints reads where due deliveries to endpoints go now. It locks nothing: the
-// deliveries are locked already, and what changes meanwhile is seen by their end.
+// loadDueEndpoints reads where due deliveries to endpoints go now. It locks nothing: the deliveries
+// are locked already, and the end of an attempt sees changes made meanwhile.
 func (l *Loaded) loadDueEndpoints(ctx context.Context, tx *db.Tx, due dueDeliveries, nodes []payment.ID) error {
 	to, list := map[payment.ID]Endpoint{}, []Endpoint(nil)
 	for _, ref := range l.deliveries.due[due.merchant] {
@@ -189,8 +189,8 @@ func (l *Loaded) dueAt(e *Endpoint) (list []*Delivery) {
 	return list
 }
 
-// inOrderPause is after how long the events of an endpoint that catches up are considered again while
-// another process sends it one of them.
+// inOrderPause is the time after which the events of an endpoint that catches up are considered
+// again while another process sends it one of them.
 const inOrderPause = time.Second
 
 // loadInOrder postpones the deliveries that an endpoint is to get in order while another process than
@@ -226,19 +226,21 @@ func (l *Loaded) loadInOrder(ctx context.Context, tx *db.Tx, e *Endpoint, waitin
 	return err
 }
 
-// An endpoint that is down is tried with its oldest event only, so that it gets what it missed
-// in order once it answers. After an event that was tried for about triedLong the next one is tried
+// An endpoint that is down is tried with its oldest event only, so that it gets missed events in
+// order once it answers. After an event that was tried for about triedLong the next one is tried
 // too, at once: the receiver may refuse the first one alone, and if it does not, that one still
-// comes first. The pause before they are tried again grows with the time that the
-// endpoint has failed: as long as that up to a minute, then a minute for each hour, of which those
-// count in which the gateway ran. So it waits little once it answers, and five days cost some 370
-// attempts, or twice as many. A time that the receiver names is honoured.
+// comes first.
+//
+// The pause before they are tried again grows with the time that the endpoint has failed: as long
+// as that time up to a minute, then a minute for each hour in which the gateway ran. So an endpoint
+// waits little once it answers, and five days cost some 370 attempts, or twice as many. A time that
+// the receiver names is honoured.
 const (
 	triedLong  = 100 * time.Minute
 	pauseLeast = time.Second
 	pauseLong  = time.Minute
-	// restWait is how long the deliveries wait that do not make the endpoint be tried. Its next success
-	// makes all of them due.
+	// restWait is how long the deliveries wait that are not tried while the endpoint is down. Its
+	// next success makes all of them due.
 	restWait = time.Hour
 )
 
@@ -248,7 +250,7 @@ func (e *Endpoint) pause() time.Duration {
 	return max(min(failing, pauseLong), time.Duration(e.FailedHours)*pauseLong)
 }
 
-// triedMost is after how many attempts of an event the next one is tried too.
+// triedMost is the number of attempts of an event after which the next one is tried too.
 func (e *Endpoint) triedMost() int64 { return int64(triedLong / max(e.pause(), pauseLong)) }
 
 // wait is how long from now on an endpoint that is down is not tried; 0 or less if it is now. If the
@@ -260,13 +262,13 @@ func (e *Endpoint) wait(now time.Time) time.Duration {
 	return max(e.LastFailure.Add(e.pause()).Sub(now), min(e.RetryAt.Sub(now), retryMost))
 }
 
-// retryMost bounds RetryAt, which a clock may have set that was ahead.
+// retryMost bounds RetryAt, which a clock that was ahead may have set.
 const retryMost = 24 * time.Hour
 
 // loadOldest puts the oldest pending delivery of an endpoint that is down before those that are
-// due, with the one that is tried after it, and postpones its others, unless the oldest one is in
-// flight or the endpoint pauses: then it postpones all. None is claimed that could overtake it. One
-// of those that wait becomes due after the pause, and so makes the endpoint be tried again.
+// due, with the one that is tried after it, and postpones its others, so that none overtakes it. If
+// the oldest one is in flight or the endpoint pauses, it postpones all. One of those that wait
+// becomes due after the pause, so that the endpoint is tried again.
 func (l *Loaded) loadOldest(ctx context.Context, tx *db.Tx, e *Endpoint, waiting []*Delivery, _ []payment.ID) error {
 	wait, tried := e.wait(l.now), []*Delivery(nil)
 	if wait <= 0 {
@@ -297,8 +299,8 @@ func (l *Loaded) loadOldest(ctx context.Context, tx *db.Tx, e *Endpoint, waiting
 	return nil
 }
 
-// pendingAt reads and locks one pending delivery of an endpoint, but none that it refuses alone; nil if
-// there is none, or it is in flight or locked.
+// pendingAt reads and locks one pending delivery of an endpoint, except deliveries that it refuses
+// alone. It returns nil if there is none, or if it is in flight or locked.
 func (l *Loaded) pendingAt(ctx context.Context, tx *db.Tx, e *Endpoint, which string, args ...any) (*Delivery, error) {
 	rows, err := tx.Query(ctx, "SELECT "+deliveryTable.selected+` FROM deliveries t WHERE t.merchant_id = $1 AND t.id = (
 		SELECT p.id FROM deliveries p WHERE p.merchant_id = $1 AND p.endpoint_id = $2 AND length(p.endpoint_id) > 0 AND p.state <> 'delivered'

@@ -32,12 +32,12 @@ type Endpoint struct {
 	FailedHours                int       // counted since then
 	CountedAt                  time.Time // when the last of these hours was counted; at first, FailingSince
 	LastSuccessAt, LastFailure time.Time
-	RetryAt                    time.Time // until then the receiver wants nothing, by the latest Retry-After of its failures; zero if it named no time
+	RetryAt                    time.Time // until then the receiver asked for no attempts, by the latest Retry-After of its failures; zero if it named no time
 	Version                    int64     // increases by each change but those of its health
 	CreatedAt                  time.Time
 	UpdatedAt                  time.Time
 
-	// The secrets, sealed. The previous one signs too until PreviousUntil.
+	// The secrets, sealed. Until PreviousUntil the previous one signs too.
 	secret, previous []byte
 	PreviousUntil    time.Time
 }
@@ -75,8 +75,8 @@ var (
 	endpointByMerchant = endpointTable.selectBy("t.merchant_id, t.id", "merchant_id")
 )
 
-// endpointSecret is the cell of both secrets: the current one becomes the previous one as it
-// is sealed.
+// endpointSecret is the cell of both secrets: the current one becomes the previous one in its
+// sealed form.
 func endpointSecret(merchant, id payment.ID) db.AssociatedData {
 	return db.AssociatedData{Table: "webhook_endpoints", Merchant: merchant, ID: id, Column: "secret"}
 }
@@ -86,8 +86,8 @@ func (s *Store) SealEndpointSecret(merchant, id payment.ID, secret string) []byt
 	return s.Keys().Seal(endpointSecret(merchant, id), []byte(secret))
 }
 
-// Rotate gives an endpoint a new sealed secret. The one before stays valid until a time; zero
-// drops it. It reports false if the endpoint has that secret already.
+// Rotate gives an endpoint a new sealed secret. The previous one stays valid until a time; zero
+// drops it. Rotate reports false if the endpoint has that secret already.
 func (e *Endpoint) Rotate(sealed []byte, until time.Time) bool {
 	if subtle.ConstantTimeCompare(e.secret, sealed) == 1 {
 		return false
@@ -133,8 +133,8 @@ func (n *Needs) Endpoints(merchant payment.ID) {
 	}
 }
 
-// NewEndpoint is Endpoints for an operation that adds one: of two at the same time, the
-// second one waits and reads the first one's.
+// NewEndpoint is Endpoints for an operation that adds one. Of two concurrent operations, the second
+// one waits and reads the endpoint of the first one.
 func (n *Needs) NewEndpoint(merchant payment.ID) {
 	n.Endpoints(merchant)
 	n.endpoints.fresh = append(n.endpoints.fresh, merchant)
@@ -180,12 +180,12 @@ func (l *loadedEndpoints) add(e Endpoint) {
 	l.rows[e.Ref()] = e
 }
 
-// downAfter is the number of failures after which an endpoint catches up in order once it
-// answers again.
+// downAfter is the number of failures after which an endpoint is down: it catches up in order once
+// it answers again.
 const downAfter = 5
 
-// IsDown reports whether so many attempts failed, without a success, that the endpoint is to
-// catch up in order once it answers again.
+// IsDown reports whether so many attempts failed in a row that the endpoint must catch up in order
+// once it answers again.
 func (e *Endpoint) IsDown() bool { return e.Failures >= downAfter }
 
 func (l *Loaded) loadEndpoints(ctx context.Context, tx *db.Tx, n *Needs) error {
@@ -215,9 +215,9 @@ func (l *Loaded) loadEndpoints(ctx context.Context, tx *db.Tx, n *Needs) error {
 	return nil
 }
 
-// loadUndelivered reads the number of the oldest event that an endpoint has not accepted,
-// and of the merchant's last one. Deliveries that were given up before it began to fail do
-// not count, nor does what it refuses alone, unless that waits for it to be enabled.
+// loadUndelivered reads the number of the oldest event that an endpoint has not accepted, and of
+// the merchant's last one. Deliveries that were given up before it began to fail do not count. Nor
+// do deliveries that it refuses alone, unless they wait for it to be enabled.
 func (l *Loaded) loadUndelivered(ctx context.Context, tx *db.Tx, e *Endpoint) error {
 	since := e.FailingSince
 	if since.IsZero() {
@@ -246,8 +246,9 @@ func (l *Loaded) loadUndelivered(ctx context.Context, tx *db.Tx, e *Endpoint) er
 	return err
 }
 
-// oldestGivenUp reads the number of the oldest event whose delivery for its order to the URL of
-// an endpoint was given up while that failed, 0 if there is none: the endpoint relied on it.
+// oldestGivenUp reads the number of the oldest event whose delivery for its order, to the URL of an
+// endpoint, was given up while the endpoint failed; 0 if there is none. The endpoint relied on that
+// delivery.
 func oldestGivenUp(ctx context.Context, tx *db.Tx, e *Endpoint) (number int64, err error) {
 	return collectNumber(tx.Query(ctx, `SELECT t.event_number FROM deliveries t WHERE t.merchant_id = $1 AND t.event_number <= $2
 		AND length(t.endpoint_id) = 0 AND t.state = 'exhausted' AND t.url = $3 AND t.updated_at >= $4
@@ -280,9 +281,9 @@ func (l *Loaded) Endpoints(merchant payment.ID) []Endpoint {
 	return list
 }
 
-// Undelivered returns the number of the oldest event that an endpoint has not accepted, 0 if
-// there is none, and that of the merchant's last event. ok is false if they were not loaded:
-// they are for an endpoint that is down, or by [Needs.Undelivered].
+// Undelivered returns the number of the oldest event that an endpoint has not accepted, 0 if there
+// is none, and the number of the merchant's last event. They are loaded for an endpoint that is
+// down, or by [Needs.Undelivered]; ok is false if they were not.
 func (l *Loaded) Undelivered(e *Endpoint) (oldest, last int64, ok bool) {
 	oldest, ok = l.endpoints.undelivered[e.Ref()]
 	return oldest, l.endpoints.last[e.Merchant], ok
@@ -330,8 +331,8 @@ func (c *Changes) StopDeliveries(e *Endpoint, state DeliveryState) {
 	c.stopDeliveries(stop{e.Ref(), state, false})
 }
 
-// PauseForCatchUp pauses the deliveries of an endpoint that are pending, and not claimed, but those
-// that it refuses alone.
+// PauseForCatchUp pauses the deliveries of an endpoint that are pending and not claimed, except
+// those that it refuses alone.
 func (c *Changes) PauseForCatchUp(e *Endpoint) {
 	c.stopDeliveries(stop{e.Ref(), DeliveryPaused, true})
 }
@@ -346,7 +347,7 @@ func (c *Changes) stopDeliveries(v stop) {
 	c.count++
 }
 
-// saveEndpoints writes the endpoints; each row is locked, so the last change of it counts.
+// saveEndpoints writes the endpoints. Each row is locked, so its last change counts.
 func (c *Changes) saveEndpoints(ctx context.Context, tx *db.Tx) error {
 	v := &c.endpoints
 	for i := range v.added {
@@ -457,8 +458,8 @@ func (s *Store) AllEndpoints(ctx context.Context) ([]Endpoint, error) {
 	return list, s.db.ReadError("endpoints", err)
 }
 
-// EndpointsVersion differs whenever an endpoint was added, removed, or changed by its
-// merchant: what a node polls.
+// EndpointsVersion changes whenever an endpoint was added, removed, or changed by its merchant:
+// nodes poll it.
 type EndpointsVersion struct{ Count, Versions, Newest int64 }
 
 // EndpointsVersion reads the version of all endpoints.

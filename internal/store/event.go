@@ -48,8 +48,8 @@ func scanEvent(keys *db.Keyring) func(db.Scanner) (payment.Event, error) {
 	}
 }
 
-// scanDueEvent is scanEvent that also returns an event whose body cannot be decrypted, and
-// records its number: one damaged row must not stop the others.
+// scanDueEvent is scanEvent, but also returns an event whose body cannot be decrypted, and records
+// its number: one damaged row must not stop the others.
 func scanDueEvent(keys *db.Keyring, damaged map[int64]bool) func(db.Scanner) (payment.Event, error) {
 	scan := scanEvent(keys)
 	return func(r db.Scanner) (payment.Event, error) {
@@ -164,8 +164,8 @@ func (s *Store) Events(ctx context.Context, merchant payment.ID, after int64, li
 // last number read, and the history of the database in which it was read.
 type EventPosition struct{ History, Number int64 }
 
-// Continue returns the position at which a reader continues in the present history. After a
-// restore that is the last event that both histories have, so that the reader misses none.
+// Continue returns the position at which a reader continues in the present history. After a restore
+// it is the last event that both histories have, so that the reader misses none.
 func (s *Store) Continue(ctx context.Context, merchant payment.ID, at EventPosition) (EventPosition, error) {
 	return s.continueAt(ctx, merchant, at, "last_number")
 }
@@ -175,7 +175,7 @@ func (s *Store) ContinueStatement(ctx context.Context, merchant payment.ID, at E
 	return s.continueAt(ctx, merchant, at, "last_statement")
 }
 
-// continueAt is Continue by a column of what restores kept.
+// continueAt is Continue by a column of the rows that a restore kept.
 func (s *Store) continueAt(ctx context.Context, merchant payment.ID, at EventPosition, kept string) (EventPosition, error) {
 	platform := payment.ID{}
 	var now, last int64

@@ -7,21 +7,20 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// ExternalID derives the one id that an order of a merchant's reference has at
-// processors.
+// ExternalID derives the one id that an order has at processors, from its merchant's reference.
 func (s *Store) ExternalID(m *Merchant, op payment.Operation, reference string) string {
 	return s.external.New(m.Number, m.ID, op, reference)
 }
 
-// IsDerived reports whether this installation derived an external id, also for a merchant that
-// the database lacks.
+// IsDerived reports whether this installation derived an external id, even for a merchant that the
+// database lacks.
 func (s *Store) IsDerived(externalID string) bool {
 	_, err := s.external.MerchantNumber(externalID)
 	return err == nil && len(externalID) == payment.ExternalIDLength
 }
 
-// MerchantOf finds the merchant of an external id of this installation; the zero id,
-// which is the platform, if there is none, or the id is another's.
+// MerchantOf finds the merchant of an external id of this installation. If there is none, or the id
+// is from elsewhere, it returns the zero id, which is the platform.
 func (s *Store) MerchantOf(ctx context.Context, externalID string) (payment.ID, error) {
 	number, err := s.external.MerchantNumber(externalID)
 	if err != nil || number == 0 {

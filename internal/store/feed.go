@@ -22,7 +22,8 @@ func (k FeedKey) compare(o FeedKey) int {
 	return strings.Compare(k.Feed, o.Feed)
 }
 
-// Feed is how far a list of a processor account has been read, and by whom.
+// Feed is the reading state of a list of a processor account: how far it has been read, and by
+// which process.
 type Feed struct {
 	FeedKey
 
@@ -33,8 +34,8 @@ type Feed struct {
 	Failures  int    // failed reads in a row
 	LastError string // of the last failed read, "" after a successful one
 
-	// Of the list of transfers, as histories of the installation: the one for which it was
-	// read again from its backup on, and the one in which that was complete, at ClearedAt.
+	// For the list of transfers, as histories of the installation: the history for which it was
+	// read again from its backup on, and the history in which that was complete, at ClearedAt.
 	Rewound, Cleared int64
 	ClearedAt        time.Time
 
@@ -129,8 +130,8 @@ func (c *Changes) saveFeeds(ctx context.Context, tx *db.Tx) error {
 // feedTransfers is processor.FeedTransfers.
 const feedTransfers = "transfers"
 
-// Transfers is the key of the list of transfers of an account, whose row also says
-// whether payouts of the account wait after a restore.
+// Transfers is the key of the list of transfers of an account. Its row also records whether payouts
+// of the account wait after a restore.
 func Transfers(account string) FeedKey {
 	return FeedKey{Account: account, Feed: feedTransfers}
 }
@@ -146,8 +147,8 @@ func (tx *Tx) ClearAccount(ctx context.Context, account string) error {
 		WHERE account = $2 AND feed = $3`, micros(tx.Now), k.Account, k.Feed)
 }
 
-// Cleared lists the accounts of feeds whose transfers are read in a history of the
-// installation: their payouts do not wait.
+// Cleared lists the accounts whose transfers have been read in a history of the installation: their
+// payouts do not wait.
 func Cleared(feeds []Feed, history int64) map[string]bool {
 	cleared := map[string]bool{}
 	for i := range feeds {

@@ -28,23 +28,23 @@ type Filter struct {
 	Payin       payment.ID     // refunds
 	Batch       payment.ID     // payouts, with the first and the last one of the batch
 	First, Last payment.ID
-	// Terms are of the index of personal data. An order has one of each list.
+	// Terms are of the index of personal data. A matching order has at least one of each list.
 	Terms  [][]SearchTerm
 	Before payment.ID // the last id of the previous page
 	From   payment.ID // the last id of this page: see [Store.ScanFrom]
 	Limit  int
 
-	// PublicExternalID is the other order that may have the reference of ExternalID: a pay-in
-	// that was created without credentials.
+	// PublicExternalID is the id of the other order that may have the reference of ExternalID: a
+	// pay-in that was created without credentials.
 	PublicExternalID string
 }
 
-// scanMost is how many orders one page examines at most, if no index has those that its
-// filters select. It is a variable for tests.
+// scanMost is how many orders one page examines at most if no index has the selected orders. It is
+// a variable for tests.
 var scanMost = 10_000
 
-// Scans reports whether no index has the orders that the filters select: each candidate must
-// be read. See [Store.ScanFrom].
+// Scans reports whether no index has the orders that the filters select, so that each candidate
+// must be read. See [Store.ScanFrom].
 func (f *Filter) Scans() bool {
 	if f.ExternalID != "" || f.Identified != "" || f.EndToEndID != "" || !f.Batch.IsZero() || !f.Payin.IsZero() {
 		return false // they select few orders
@@ -134,8 +134,8 @@ func (q *query) ids(id string, f *Filter) {
 	}
 }
 
-// candidates is a query of the newest orders of the first list of terms: for each term a
-// range of the index, in its order, so no more rows are read than are needed.
+// candidates is a query of the newest orders of the first list of terms. It reads a range of the
+// index for each term, in its order, so it reads no more rows than needed.
 func (q *query) candidates(f *Filter) string {
 	limit := q.param(f.Limit)
 	list := make([]string, len(f.Terms[0]))

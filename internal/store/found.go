@@ -10,10 +10,11 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// FoundTransfer is a transfer that left outside the life of a payout: a processor lists it
-// under an external id of a merchant, and no payout has it, because a restored backup lacks
-// it; or it left after its payout had failed or was canceled, and has the payout's id; or it
-// is the second transfer of a payout.
+// FoundTransfer is a transfer that left outside the life of a payout. It is one of these:
+//   - A processor lists it under an external id of a merchant, and no payout has it, because a
+//     restored backup lacks the payout.
+//   - It left after its payout had failed or was canceled, and has the payout's id.
+//   - It is the second transfer of a payout.
 type FoundTransfer struct {
 	Merchant   payment.ID
 	ID         payment.ID
@@ -22,7 +23,7 @@ type FoundTransfer struct {
 	EndToEndID string
 	Payout     payment.ID // of a second transfer; else zero
 	Total      cents      // that left
-	Amount     cents      // of it that has not come back
+	Amount     cents      // the part of it that has not come back
 	WrittenOff bool       // the platform bears it, not the merchant
 	AdoptedAt  time.Time  // when its payout was requested again, or, of a second one, when it proved to be the only one; else zero
 	NextAt     time.Time  // of the next look-up; zero once its outcome is final
@@ -62,8 +63,8 @@ func scanExternal(r db.Scanner) (k ExternalRef, err error) {
 	return k, r.Scan((*idDest)(&k.Merchant), &k.ExternalID)
 }
 
-// FoundTransfer reads the transfer that was found under an external id, and whether a
-// payout has that id, after the lock of the merchant's balances.
+// FoundTransfer reads the transfer that was found under an external id, and whether a payout has
+// that id. It reads after the lock of the merchant's balances.
 func (n *Needs) FoundTransfer(merchant payment.ID, externalID string) {
 	n.found = append(n.found, ExternalRef{merchant, externalID})
 	n.Balances(merchant)
@@ -163,8 +164,8 @@ func (s *Store) FoundTransfersDue(ctx context.Context, now time.Time, limit int)
 	return list, s.db.ReadError("found transfers", err)
 }
 
-// DuplicateReturned is how much has come back of the duplicate transfer of a payout, in cents; ok is
-// false if none is booked.
+// DuplicateReturned is the returned amount of a payout's duplicate transfer, in cents; ok is false
+// if no duplicate is booked.
 func (s *Store) DuplicateReturned(ctx context.Context, merchant, payout payment.ID) (back money.Cents, ok bool, err error) {
 	n := 0
 	err = s.db.QueryRow(ctx, `SELECT coalesce(sum(total - amount), 0), count(*) FROM found_transfers

@@ -10,10 +10,9 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// Given is the rows of a database as values, for tests of decisions without a
-// database. [Given.Decide] fills the same [Loaded] and reads the same [Changes] as a
-// commit does: only their SQL is replaced. New notices, and the deliveries of new
-// events, are not in it.
+// Given is the rows of a database as values, for tests of decisions without a database.
+// [Given.Decide] fills the same [Loaded] and reads the same [Changes] as a commit does; it replaces
+// only their SQL. It has no new notices, and no deliveries of new events.
 type Given struct {
 	Now          time.Time // UTC
 	NewID        func() payment.ID
@@ -78,8 +77,8 @@ type GivenEvent struct {
 	URL  string
 }
 
-// Store returns a Store without a database, to build operations that seal nothing: it
-// derives external ids and finds their merchants, and does nothing else.
+// Store returns a Store without a database. It can only derive external ids and find their
+// merchants, to build operations that seal nothing.
 func (g *Given) Store() *Store {
 	s := &Store{}
 	for i := range g.Merchants {
@@ -336,8 +335,7 @@ func (g *Given) loadNotices(l *Loaded, n *Needs) {
 	}
 }
 
-// after is the rows with the changes. A row that changed is as the decision left it
-// in [Loaded].
+// after is the rows with the changes. A changed row has its last values in [Loaded].
 func (g *Given) after(c *Changes) Given {
 	l, v := c.l, *g
 	if c.nodes.installation != nil {
@@ -404,7 +402,7 @@ func (g *Given) after(c *Changes) Given {
 	return v
 }
 
-// countersAfter has no counters that a commit would not insert.
+// countersAfter omits counters that a commit would not insert.
 func (g *Given) countersAfter(c *Changes) []Counter {
 	loaded := maps.Clone(c.l.counters)
 	maps.DeleteFunc(loaded, func(_ CounterKey, v *loadedCounter) bool { return !v.exists && !v.changed })
@@ -433,7 +431,7 @@ func (g *Given) casesAfter(c *Changes) []Case {
 	return list
 }
 
-// noticesAfter leaves a notice alone that is not waiting any more, as noticeUpdate does.
+// noticesAfter does not change a notice that is not waiting any more, as noticeUpdate.
 func (g *Given) noticesAfter(c *Changes) []Notice {
 	list := slices.Clone(g.Notices)
 	for i := range list {

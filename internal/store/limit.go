@@ -13,8 +13,8 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// CounterKey names what a limit counts: the payouts of a merchant on a day, in a night, or
-// to a Pix key.
+// CounterKey names a counter of limits: the payouts of a merchant on a day, in a night, or to a Pix
+// key.
 type CounterKey struct {
 	Merchant payment.ID
 	Counter  payment.Counters // one
@@ -54,8 +54,8 @@ func CountersOf(p *payment.Payout) []CounterKey {
 	return list
 }
 
-// countOf is what a payout adds to one of its counters. One that waits for approval makes no
-// Pix key known: to the counter of all payouts to its key it adds its amount alone.
+// countOf is a payout's share of one of its counters. A payout that waits for approval makes no Pix
+// key known: it adds only its amount to the counter of all payouts to its key.
 func countOf(p *payment.Payout, k CounterKey) limits.Count {
 	if k.Counter == payment.CounterKey && p.Unapproved() {
 		return limits.Count{Amount: p.Amount}
@@ -69,7 +69,7 @@ func (s *Store) KeyHash(merchant payment.ID, key string) payment.ID {
 	return payment.ID(sum[:len(payment.ID{})])
 }
 
-// Counter is a row of what a limit counts.
+// Counter is a row of the counters of limits.
 type Counter struct {
 	CounterKey
 	limits.Count
@@ -124,7 +124,7 @@ func (l *Loaded) addCounters(n *Needs, list []Counter) {
 	l.counters = newCounters(n.counters, list)
 }
 
-// Counters are what limits have counted.
+// Counters are the counted amounts and numbers of limits.
 type Counters map[CounterKey]*loadedCounter
 
 // newCounters are the counters of the keys: those that exist, and zeros for the others.
@@ -141,7 +141,7 @@ func newCounters(keys []CounterKey, list []Counter) Counters {
 	return all
 }
 
-// CountersUsed reads the counters of new payouts as they are now.
+// CountersUsed reads the counters of new payouts at present.
 func (s *Store) CountersUsed(ctx context.Context, payouts []payment.Payout) (Counters, error) {
 	var keys []CounterKey
 	for i := range payouts {
@@ -151,10 +151,10 @@ func (s *Store) CountersUsed(ctx context.Context, payouts []payment.Payout) (Cou
 	return newCounters(keys, list), s.db.ReadError("counters of limits", err)
 }
 
-// Usage is what the loaded counters of a new payout have without it.
+// Usage is the usage of a new payout's loaded counters without that payout.
 func (l *Loaded) Usage(p *payment.Payout) limits.Usage { return l.counters.Usage(p) }
 
-// Usage is what the counters of a new payout, which are there, have without it.
+// Usage is the usage of a new payout's counters, which are there, without that payout.
 func (all Counters) Usage(p *payment.Payout) (used limits.Usage) {
 	for _, k := range CountersOf(p) {
 		v := all[k]
@@ -189,8 +189,8 @@ func (all Counters) Add(p *payment.Payout, at time.Time) int {
 	return len(keys)
 }
 
-// UncountPayout takes a payout that failed or was canceled out of its counters, which need
-// not be loaded. The balances of its merchant are.
+// UncountPayout takes a payout that failed or was canceled out of its counters, which need not be
+// loaded. The balances of its merchant are loaded.
 func (c *Changes) UncountPayout(p *payment.Payout) {
 	for _, k := range CountersOf(p) {
 		less := countOf(p, k)
@@ -207,8 +207,8 @@ func (c *Changes) UncountPayout(p *payment.Payout) {
 	}
 }
 
-// MovedCounters are the counters of a payout that it was not added to before it changed, or
-// not in the same way.
+// MovedCounters are the counters to which a payout was not added before it changed, or was added in
+// another way.
 func MovedCounters(was, is *payment.Payout) (moved payment.Counters) {
 	before := CountersOf(was)
 	for _, k := range CountersOf(is) {
@@ -219,8 +219,8 @@ func MovedCounters(was, is *payment.Payout) (moved payment.Counters) {
 	return moved
 }
 
-// MovePayout takes a payout out of its counters, and adds it to those that it has after its
-// approval in this commit, which are loaded.
+// MovePayout takes a payout out of its counters, and adds it to its counters after its approval in
+// this commit, which are loaded.
 func (c *Changes) MovePayout(was, is *payment.Payout) {
 	from, to := *was, *is
 	from.Counters, to.Counters = MovedCounters(is, was), MovedCounters(was, is)
@@ -284,8 +284,8 @@ func (tx *Tx) RemoveCounters(ctx context.Context, merchant payment.ID, limit int
 		merchant[:], oldCounters(tx.Now), limit)
 }
 
-// LimitsUsed reads what the payouts of a merchant have used of the limits of a time's day
-// and night.
+// LimitsUsed reads how much of the limits of a time's day and night the payouts of a merchant have
+// used.
 func (s *Store) LimitsUsed(ctx context.Context, merchant payment.ID, at time.Time) (used limits.Usage, err error) {
 	night, _ := limits.NightOf(at)
 	rows, err := s.db.Query(ctx, "SELECT "+counterTable.selected+` FROM limit_counters t

@@ -12,7 +12,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// PlatformName is the name of the row with the zero id, which is no merchant: the platform's.
+// PlatformName is the name of the row with the zero id, which is no merchant but the platform.
 const PlatformName = "platform"
 
 // Merchant is a client of the gateway: it collects and pays out money.
@@ -22,7 +22,7 @@ type Merchant struct {
 	Name        string
 	City        string
 	Routes      []payment.Route // by operation, method and position
-	Prices      []payment.Price // that hold, by method and range
+	Prices      []payment.Price // valid ones, by method and range
 	ReturnHosts []string        // to which payers may be sent back
 	// WebhookHosts are those that orders without credentials may name in webhookUrl.
 	WebhookHosts []string
@@ -30,8 +30,8 @@ type Merchant struct {
 	ClosedAt     time.Time
 	CreatedAt    time.Time
 
-	// The secrets of deliveries to per-order URLs, sealed. The previous one signs too until
-	// its time.
+	// The secrets of deliveries to per-order URLs, sealed. The previous one signs too until its
+	// time.
 	webhookSecret, previousSecret []byte
 	previousUntil                 time.Time
 }
@@ -84,13 +84,13 @@ func webhookSecret(merchant payment.ID) db.AssociatedData {
 	return db.AssociatedData{Table: "merchants", Merchant: merchant, ID: merchant, Column: "webhook_secret"}
 }
 
-// numberJump is the least distance of the numbers before and after a restore. Merchants
-// that the backup lacks have external ids at the processors: a new merchant must not get
-// their number, and so their late payments.
+// numberJump is the least distance of the numbers before and after a restore. Merchants that the
+// backup lacks have external ids at the processors. A new merchant must not get their number, or it
+// would get their late payments too.
 const numberJump = 1_000_000
 
-// nextNumber is the number of a new merchant: the next one or, after a restore, the
-// first far beyond, at a random distance, as there may have been a restore before.
+// nextNumber is the number of a new merchant: the next one. After a restore the first one is far
+// beyond, at a random distance, as there may have been a restore before.
 func (tx *Tx) nextNumber(ctx context.Context, random uint32) (int64, error) {
 	var last, created, restored int64
 	if err := tx.QueryRow(ctx, "SELECT number, created_at FROM merchants ORDER BY number DESC LIMIT 1").Scan(&last, &created); err != nil {
@@ -137,8 +137,8 @@ func (tx *Tx) lockMerchants(ctx context.Context) error {
 	return tx.QueryRow(ctx, "SELECT number FROM merchants WHERE number = 0"+tx.ForUpdate()).Scan(&platform)
 }
 
-// lockMerchant locks a merchant's row: under it what belongs to the merchant is checked and changed
-// by one transaction at a time. ErrNotFound if there is none.
+// lockMerchant locks a merchant's row, so that the merchant's data is checked and changed by one
+// transaction at a time. ErrNotFound if there is none.
 func (tx *Tx) lockMerchant(ctx context.Context, id payment.ID) error {
 	var number int64
 	return db.NotFound(tx.QueryRow(ctx, "SELECT number FROM merchants WHERE id = $1"+tx.ForUpdate(), id[:]).Scan(&number))
@@ -171,8 +171,8 @@ func (tx *Tx) ChangeMerchant(ctx context.Context, id payment.ID, change func(m *
 	return m, err
 }
 
-// CloseMerchant marks a merchant as closed: its credentials are rejected from then on,
-// its orders continue. A merchant that is closed already is ErrConflict.
+// CloseMerchant marks a merchant as closed: its credentials are rejected from then on, but its
+// orders continue. A merchant that is closed already is ErrConflict.
 func (tx *Tx) CloseMerchant(ctx context.Context, id payment.ID) error {
 	return tx.ExecOne(ctx, "UPDATE merchants SET closed_at = $1 WHERE id = $2 AND closed_at = 0", micros(tx.Now), id[:])
 }
@@ -268,7 +268,7 @@ func (s *Store) SealWebhookSecret(merchant payment.ID, secret string) []byte {
 	return s.Keys().Seal(webhookSecret(merchant), []byte(secret))
 }
 
-// RotateWebhookSecret gives a merchant a new sealed secret. The one before signs too until a
+// RotateWebhookSecret gives a merchant a new sealed secret. The previous one signs too until a
 // time. It does nothing if the merchant has that secret already.
 func (tx *Tx) RotateWebhookSecret(ctx context.Context, merchant payment.ID, sealed []byte, until time.Time) error {
 	_, err := tx.ExecCount(ctx, `UPDATE merchants SET previous_webhook_secret = webhook_secret, previous_webhook_until = $1, webhook_secret = $2

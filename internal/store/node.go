@@ -14,8 +14,8 @@ import (
 type Node struct {
 	ID        payment.ID
 	Heartbeat int64 // only increases
-	// Clock is its wall clock at the last heartbeat, which may be behind or ahead of others. Its later
-	// orders have ids of later times.
+	// Clock is its wall clock at the last heartbeat, which may differ from those of others. Its
+	// later orders have ids of later times.
 	Clock time.Time
 }
 
@@ -23,15 +23,15 @@ type Node struct {
 type Installation struct {
 	ID    payment.ID
 	Epoch int64 // only increases; also kept outside the database
-	// History numbers the time since the last restore; 0 if there was none. Rows and counters
-	// of an earlier history may be missing in this one.
+	// History numbers the time since the last restore; 0 if there was none. Rows and counters of an
+	// earlier history may be missing in this one.
 	History      int64
 	RestoredAt   time.Time // when this database was last found to be an older copy
 	RestoredFrom time.Time // when that copy was made, or earlier; zero if unknown
 	UpdatedAt    time.Time // of the epoch
 }
 
-// Restored is the installation after a restore, recognised now.
+// Restored is the installation after a restore that is detected now.
 func (v Installation) Restored(epoch int64, now time.Time) Installation {
 	v.Epoch, v.RestoredAt, v.RestoredFrom = epoch, now, v.UpdatedAt
 	if v.RestoredFrom.After(now) {
@@ -104,8 +104,8 @@ type nodeNeeds struct {
 	heartbeats []payment.ID
 }
 
-// ClaimingNode reads whether a node is alive, and locks it until the transaction ends: a
-// node that declares it dead waits, and then releases its claims too.
+// ClaimingNode reads whether a node is alive, and locks it until the transaction ends. A node that
+// declares it dead waits for that lock, and then releases its claims too.
 func (n *Needs) ClaimingNode(id payment.ID) { n.nodes.claiming = append(n.nodes.claiming, id) }
 
 // Heartbeat reads a node and the installation, to advance both.
@@ -260,17 +260,20 @@ func (tx *Tx) RegisterNode(ctx context.Context, id payment.ID) error {
 // clockTolerance is how far the clock of a row may be ahead of the transaction's.
 const clockTolerance = time.Minute
 
-// RescheduleFuture makes due now all work that a clock which was ahead has scheduled: rows
-// that it wrote, and those due after latest. The rows of found transfers and notices do not show
-// when they were scheduled, and a feed may wait for hours: so these are due now if they wait for
-// more than a minute, which does no harm. The date of a restore that is later counts from now, and
-// so do the hours in which an endpoint fails. It is for the start of a process, and for a clock that was set back.
+// RescheduleFuture makes all work due now that was scheduled by a clock that was ahead: rows that
+// it wrote, and rows due after latest. It is for the start of a process, and for a clock that was
+// set back.
+//
+//   - The rows of found transfers and notices do not show when they were scheduled, and a feed may
+//     wait for hours. So these are due now if they wait for more than a minute, which does no harm.
+//   - The date of a restore that is later than now counts from now, and so do the hours in which an
+//     endpoint fails.
 //
 // step is how far that clock was set back; 0 if that is not known. If it was ahead for longer than
-// that, its rows look like others, so all work is due earlier by step. Another process with the right
-// clock may have scheduled it. That does no harm: a query, a send or an attempt comes too early,
-// and what must not be early has a time of its own: the deadline of a send, from which the quiet
-// period counts, the time of a first "not found", the end of an approval.
+// step, its rows look like others, so all work is due earlier by step. Another process with the
+// right clock may have scheduled it. That does no harm: a query, a send or an attempt comes too
+// early. Work that must not be early has a time of its own: the deadline of a send, from which the
+// quiet period counts, the time of a first "not found", the end of an approval.
 func (tx *Tx) RescheduleFuture(ctx context.Context, latest time.Time, step time.Duration) error {
 	soon := tx.Now.Add(clockTolerance)
 	now, ahead := micros(tx.Now), micros(soon)
@@ -311,10 +314,10 @@ func (tx *Tx) RescheduleFuture(ctx context.Context, latest time.Time, step time.
 	return nil
 }
 
-// ReleaseNode removes a dead process if its heartbeat is still the one that was read,
-// and makes its claimed work due for others; else ErrConflict. A payout, or a part of a
-// refund, that it may have been sending becomes unknown: it is looked up. A delivery attempt that it may
-// have made is recorded without an end.
+// ReleaseNode removes a dead process if its heartbeat is still the one that was read, and makes its
+// claimed work due for others; else ErrConflict. A payout, or a part of a refund, that it may have
+// been sending becomes unknown: it is looked up. A delivery attempt that it may have made is
+// recorded without an end.
 func (tx *Tx) ReleaseNode(ctx context.Context, n Node) (released int64, err error) {
 	if err := tx.ExecOne(ctx, "DELETE FROM nodes WHERE id = $1 AND heartbeat = $2", n.ID[:], n.Heartbeat); err != nil {
 		return 0, err

@@ -65,8 +65,8 @@ var noticeTable = newTable("notices", []string{"processor", "notice_id"},
 	timeColumn("applied_at", func(n *Notice) *time.Time { return &n.AppliedAt }).as(mutable),
 )
 
-// noticeUpdate leaves a notice alone that is not waiting any more: a process that
-// was declared dead may finish one after another process did.
+// noticeUpdate does not change a notice that is not waiting any more: a process that was declared
+// dead may finish one after another process did.
 var noticeUpdate = noticeTable.updateBy(" AND t.state = 'received'", "processor", "notice_id")
 
 func noticeBody(processor, id string) db.AssociatedData {
@@ -88,8 +88,8 @@ type noticeNeeds struct {
 	due   map[string]int // limits, by account
 }
 
-// InsertNotice stores a notice, to be applied now, and reserves capacity to claim
-// it. A notice that its processor has sent before is not stored again.
+// InsertNotice stores a notice, to be applied now, and reserves capacity to claim it. A notice that
+// its processor has sent before is not stored again.
 func (n *Needs) InsertNotice(v *NewNotice) {
 	n.notices.fresh = append(n.notices.fresh, v)
 	if n.capacity.Notices == nil {

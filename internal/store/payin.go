@@ -85,8 +85,8 @@ type personalColumn struct {
 	Items    jsontext.Value `json:"items,omitzero"`
 }
 
-// personalJSON is the JSON of a personalColumn. Its members are JSON already: to marshal
-// them would parse them again, which is 2 % of what the gateway does for a pay-in.
+// personalJSON is the JSON of a personalColumn. Its members are JSON already: marshaling would
+// parse them again, which takes 2 % of the gateway's time for a pay-in.
 func personalJSON(p payment.PersonalData) []byte {
 	b := append(make([]byte, 0, len(`{"customer":,"items":}`)+len(p.Customer)+len(p.Items)), '{')
 	if p.Customer != nil {
@@ -263,9 +263,8 @@ type payinChange struct {
 	was int64 // the version that it replaces
 }
 
-// SetPayin changes a loaded pay-in, and returns it as it will be stored. p has its new
-// version, which may be the old one if merchants see no change; then UpdatedAt stays too,
-// unlike a payout's.
+// SetPayin changes a loaded pay-in, and returns it as it will be stored. p has its new version. If
+// merchants see no change, that is the old one, and UpdatedAt stays too, unlike a payout's.
 func (c *Changes) SetPayin(p payment.Payin) payment.Payin {
 	ref := Ref{p.Merchant, p.ID}
 	row := *c.l.payins.rows[ref] // a copy: the row may be an operation's, which may run again

@@ -276,9 +276,9 @@ type payoutChange struct {
 	was int64 // the version that it replaces
 }
 
-// SetPayout changes a loaded payout, and returns it as it will be stored. p has
-// its new version, which may be the old one if merchants see no change. UpdatedAt is always
-// set: after a restore it shows that a payout was looked up since (outgoing.LookUpFirst).
+// SetPayout changes a loaded payout, and returns it as it will be stored. p has its new version,
+// which is the old one if merchants see no change. UpdatedAt is always set: after a restore it
+// shows that a payout was looked up since (outgoing.LookUpFirst).
 func (c *Changes) SetPayout(p payment.Payout) payment.Payout {
 	ref := Ref{p.Merchant, p.ID}
 	row := *c.l.payouts.rows[ref] // a copy: the row may be an operation's, which may run again
@@ -291,9 +291,9 @@ func (c *Changes) SetPayout(p payment.Payout) payment.Payout {
 	return p
 }
 
-// ReleaseReference releases the reference of a new payout that the operation refuses, and
-// why: it was inserted before the decision, so it must be deleted. It is an exception to the rule
-// that a refusal adds nothing, and is not counted by [Changes.Len].
+// ReleaseReference releases the reference of a new payout that the operation refuses, and records
+// why. The payout was inserted before the decision, so it must be deleted. This is an exception to
+// the rule that a refusal adds nothing, and [Changes.Len] does not count it.
 func (c *Changes) ReleaseReference(p *NewPayout, why error) {
 	ref, external := Ref{p.Payout.Merchant, p.Payout.ID}, ExternalRef{p.Payout.Merchant, p.Payout.ExternalID}
 	delete(c.l.payouts.rows, ref)
@@ -306,8 +306,8 @@ func (c *Changes) ReleaseReference(p *NewPayout, why error) {
 	c.refusals[external] = why
 }
 
-// Refusal is why an earlier operation of the batch refused the payout of an external id; nil
-// if none did.
+// Refusal is why an earlier operation of the batch refused the payout of an external id; nil if
+// none did.
 func (c *Changes) Refusal(merchant payment.ID, externalID string) error {
 	return c.refusals[ExternalRef{merchant, externalID}]
 }
@@ -368,7 +368,7 @@ func (s *Store) PayoutByExternalID(ctx context.Context, merchant payment.ID, ext
 	return p.Payout, p.Fingerprint, nil
 }
 
-// PayoutsTaken reports which external ids are those of payouts.
+// PayoutsTaken reports which of the external ids payouts have.
 func (s *Store) PayoutsTaken(ctx context.Context, ids []ExternalRef) (map[ExternalRef]bool, error) {
 	list, err := db.Select(ctx, s.db, payoutsTaken, keysOf(ids), scanExternal)
 	taken := make(map[ExternalRef]bool, len(list))
@@ -412,10 +412,9 @@ func CompareDue(a, b DueAt) int {
 	return cmp.Or(payment.CompareIDs(a.Merchant, b.Merchant), strings.Compare(a.Processor, b.Processor))
 }
 
-// PayoutsDue lists the pairs of merchant and processor that have payouts due in a queue, in
-// the order of both. It skips from one pair to the next in the index of the queue:
-// a merchant or processor with many payouts hides no other, and costs no more than one with
-// a single payout.
+// PayoutsDue lists the pairs of merchant and processor that have payouts due in a queue, in the
+// order of both. It skips from one pair to the next in the index of the queue. So a merchant or
+// processor with many payouts hides no other, and costs no more than one with a single payout.
 func (s *Store) PayoutsDue(ctx context.Context, now time.Time, queue PayoutQueue) ([]Due, error) {
 	due := " WHERE next_at > 0 AND " + queue.sql()
 	// Not (merchant_id, processor) > (...): for that SQLite reads all payouts of the pair.

@@ -43,18 +43,18 @@ func scanBatch(r db.Scanner) (batchRow, error) {
 	return b, batchTable.scan(r, &b)
 }
 
-// Counts of the payouts of a batch by status, each with the last change among them: the index payouts_batch
-// has all that they read. batchItems counts all payouts of the batch, at most 5,000, batchNotCompleted only
-// those that are not COMPLETED.
+// Counts of the payouts of a batch by status, each with the last change among them. The index
+// payouts_batch has all columns that they read. batchItems counts all payouts of the batch, at most
+// 5,000; batchNotCompleted counts only those that are not COMPLETED.
 const (
 	batchItems        = "SELECT t.status, count(*), max(t.updated_at)" + ofBatch + " GROUP BY t.status"
 	batchNotCompleted = "SELECT t.status, count(*), max(t.updated_at)" + ofBatch + " AND t.status IN ('PENDING', 'PROCESSING', 'FAILED', 'CANCELED', 'RETURNED') GROUP BY t.status"
 	ofBatch           = " FROM payouts t WHERE t.merchant_id = $1 AND t.batch_id = $2 AND length(t.batch_id) > 0"
 )
 
-// readCounts reads the counts of a batch, and derives UpdatedAt from its row and its payouts:
-// no commit of a payout writes the row. In a completed batch only returns change a payout: the
-// COMPLETED ones are the rest, and are not read.
+// readCounts reads the counts of a batch, and derives UpdatedAt from its row and its payouts,
+// because no commit of a payout writes the row. In a completed batch only returns change a payout:
+// the COMPLETED ones are the rest, and are not read.
 func readCounts(ctx context.Context, q querier, b *payment.PayoutBatch) error {
 	text := batchItems
 	if !b.CompletedAt.IsZero() {
@@ -231,9 +231,9 @@ type OpenBatch struct {
 	Ended bool // all its payouts are final
 }
 
-// OpenPayoutBatches lists up to limit batches of all merchants whose end is not recorded,
-// after an id, in the order of ids. Of each it looks for one payout in flight: a payout that
-// is final stays so, hence a batch that has ended stays so too.
+// OpenPayoutBatches lists up to limit batches of all merchants whose end is not recorded, after an
+// id, in the order of ids. For each it looks for one payout in flight. A final payout stays final,
+// so an ended batch stays ended.
 func (s *Store) OpenPayoutBatches(ctx context.Context, after payment.ID, limit int) ([]OpenBatch, error) {
 	rows, err := s.db.Query(ctx, `SELECT b.merchant_id, b.id, coalesce((SELECT 0 FROM payouts t WHERE t.merchant_id = b.merchant_id AND t.status IN `+payoutsInFlight+`
 			AND t.status <> 'COMPLETED' AND t.id >= b.first_id AND t.id <= b.last_id AND t.batch_id = b.id LIMIT 1), 1)

@@ -21,7 +21,7 @@ func scanDamagedPayout(r db.Scanner, keys *db.Keyring, more ...any) (*payoutRow,
 	return p, err
 }
 
-// DamagedPayout reads a payout without what cannot be decoded or decrypted of its row, to end it.
+// DamagedPayout reads a payout without the columns that cannot be decoded or decrypted, to end it.
 func (n *Needs) DamagedPayout(merchant, id payment.ID) {
 	n.payouts.damaged = append(n.payouts.damaged, Ref{merchant, id})
 }
@@ -43,15 +43,16 @@ func (c *Changes) ParkPayout(merchant, id payment.ID) {
 	c.count++
 }
 
-// DamagedOrder is what can be read of a pay-in, a payout or a refund if another column of its row is
-// damaged.
+// DamagedOrder is the readable part of a pay-in, a payout or a refund whose row has a damaged
+// column.
 type DamagedOrder struct {
 	Type, ReferenceID, ExternalID, Processor, ProcessorID, Status, Step string
 
 	Amount cents
 }
 
-// DamagedOrder reads an order without what is encoded or encrypted; else ErrNotFound.
+// DamagedOrder reads the columns of an order that are neither encoded nor encrypted; else
+// ErrNotFound.
 func (s *Store) DamagedOrder(ctx context.Context, merchant, id payment.ID) (v DamagedOrder, err error) {
 	const of = " WHERE merchant_id = $1 AND id = $2"
 	err = s.db.QueryRow(ctx, `SELECT 'payin', reference_id, external_id, processor, processor_id, status, '', amount FROM payins`+of+`

@@ -66,16 +66,15 @@ var balanceTable = newTable("balances", []string{"merchant_id", "account"},
 	intColumn("postings", func(b *balance) *int64 { return &b.postings }).as(mutable),
 )
 
-// balancesOfMerchant reads with each account whether the merchant's payouts are stopped, and
-// the database's history: that costs no query of its own.
+// balancesOfMerchant also reads, with each account, whether the merchant's payouts are stopped, and
+// the database's history: that saves a query.
 var balancesOfMerchant = db.NewKeySelect(balanceTable.selected+", CASE WHEN "+payoutsStopped("t.merchant_id")+` THEN 1 ELSE 0 END,
 	(SELECT i.epoch FROM installation i), (SELECT i.history FROM installation i), (SELECT i.restored_at FROM installation i)`,
 	"balances", balanceTable.named("merchant_id"), "", "t.merchant_id, t.account")
 
-// balanceUpdate guards how many postings an account has, which the lock should make
-// unnecessary, and the number of the merchant's accounts: PostgreSQL takes its snapshot before it waits
-// for a lock, and so does not show an account, such as a debt, that the transaction
-// before opened.
+// balanceUpdate guards how many postings an account has, which the lock should make unnecessary,
+// and the number of the merchant's accounts. PostgreSQL takes its snapshot before it waits for a
+// lock, so it does not show an account, such as a debt, that the previous transaction opened.
 var balanceUpdate = balanceTable.updateIf(" AND (SELECT count(*) FROM balances b WHERE b.merchant_id = t.merchant_id) = {accounts}",
 	[]db.Column{{Name: "accounts", Kind: "bigint"}}, "merchant_id", "account", "postings")
 
@@ -135,8 +134,8 @@ func (l *Loaded) PayoutsStopped(merchant payment.ID) bool {
 	return b != nil && b.payoutsStopped || l.cases.stoppedMerchants[merchant]
 }
 
-// HistoryOf is the history of the database, read with the accounts of a merchant, but for
-// RestoredFrom; zero if it has none.
+// HistoryOf is the history of the database without RestoredFrom, read with the accounts of a
+// merchant; zero if it has none.
 func (l *Loaded) HistoryOf(merchant payment.ID) History {
 	if b := l.balances[merchant]; b != nil {
 		return b.history
@@ -171,9 +170,9 @@ func (c *Changes) Post(merchant, subject payment.ID, e ledger.Entry) error {
 	return nil
 }
 
-// opens reports whether this commit opens an account. It then writes the account available
-// too, so that two commits of a merchant always write a common row: if one of them did not
-// see an account that the other one opened, its numbers of the statement would be taken.
+// opens reports whether this commit opens an account. It then writes the account available too, so
+// that two commits of a merchant always write a common row. Otherwise a commit that did not see an
+// account opened by another one would use numbers of the statement that are taken.
 func (b *balances) opens() bool {
 	for account := range b.added {
 		if _, exists := b.postings[account]; !exists {
@@ -252,8 +251,8 @@ func (s *Store) Postings(ctx context.Context, merchant payment.ID, after Posting
 		merchant[:], string(after.Account), after.Number, limit)
 }
 
-// PostingsAbout reads up to limit postings of entries about a subject, oldest first. They
-// are as old as the subject, which its id says, or younger: each account is read from there.
+// PostingsAbout reads up to limit postings of entries about a subject, oldest first. They are not
+// older than the subject, whose id has its time: each account is read from there.
 func (s *Store) PostingsAbout(ctx context.Context, merchant, subject payment.ID, limit int) ([]Posting, error) {
 	balances, err := s.Balances(ctx, merchant)
 	if err != nil {
@@ -278,11 +277,11 @@ func (s *Store) PostingsAbout(ctx context.Context, merchant, subject payment.ID,
 	return all[:min(limit, len(all))], nil
 }
 
-// clocksDiffer is how much earlier a commit may say that it was than one that it followed:
-// nodes have clocks of their own, and one may be set back. It is far more than that.
+// clocksDiffer is how much earlier the time of a commit may be than that of a commit before it:
+// nodes have clocks of their own, and one may be set back. The value is far more than that.
 const clocksDiffer = 24 * time.Hour
 
-// postingBefore is the number of a posting of an account, such that those up to it are
+// postingBefore is the number of the last posting of an account such that all postings up to it are
 // older than t; 0 if there is none. It is found by bisection: times follow the numbers.
 func (s *Store) postingBefore(ctx context.Context, merchant payment.ID, account ledger.Account, t time.Time) (int64, error) {
 	const after = "SELECT t.number, t.created_at FROM postings t WHERE t.merchant_id = $1 AND t.account = $2 AND t.number > $3 ORDER BY t.number LIMIT 1"

@@ -14,7 +14,7 @@ type priceRow struct {
 
 	merchant payment.ID
 	version  int64
-	until    time.Time // when it was replaced; zero while it holds
+	until    time.Time // when it was replaced; zero while it is valid
 }
 
 var priceTable = newTable("prices", []string{"method", "installments_from", "installments_to"},
@@ -43,8 +43,8 @@ func scanPrice(r db.Scanner) (priceRow, error) {
 	return v, priceTable.scan(r, &v)
 }
 
-// Prices reads the prices of a merchant that hold. Until the transaction ends, no other one that
-// calls it for the merchant continues.
+// Prices reads the valid prices of a merchant. Until the transaction ends, others that call it for
+// the merchant wait.
 func (tx *Tx) Prices(ctx context.Context, merchant payment.ID) ([]payment.Price, error) {
 	if err := tx.lockMerchant(ctx, merchant); err != nil {
 		return nil, err
@@ -58,8 +58,8 @@ func (tx *Tx) Prices(ctx context.Context, merchant payment.ID) ([]payment.Price,
 	return prices, err
 }
 
-// SetPrice makes a price of a merchant hold from now on, in place of the one for the same
-// method and range. It is ErrConflict if another transaction replaces that one too.
+// SetPrice makes a price of a merchant valid from now on, in place of the one for the same method
+// and range. It is ErrConflict if another transaction replaces that one too.
 func (tx *Tx) SetPrice(ctx context.Context, merchant payment.ID, p payment.Price) error {
 	p.Since = tx.Now
 	row := priceRow{Price: p, merchant: merchant}

@@ -25,8 +25,8 @@ var receiptTable = newTable("receipts", []string{"id"},
 	timeColumn("created_at", func(r *payment.Receipt) *time.Time { return &r.CreatedAt }),
 )
 
-// CostClaim begins the id of a cost of a processor among those of payments, whose ids have no
-// spaces: it is booked once, too.
+// CostClaim begins the id of a processor's cost among those of payments, whose ids have no spaces.
+// So a cost is booked once, too.
 const CostClaim = "cost "
 
 // receiptKeyTable ensures that a payment is booked once, for any merchant.

@@ -30,7 +30,7 @@ type Receivable struct {
 	Installment int // from 1
 	Gross       cents
 	Fee         cents // at most Gross
-	Taken       cents // set aside for disputes and refunds before it settled
+	Taken       cents // taken by disputes and refunds before it settled
 	State       ReceivableState
 	SettlesAt   time.Time
 	SettledAt   time.Time // zero before
@@ -213,7 +213,7 @@ func (s *Store) ReceivablesDue(ctx context.Context, now time.Time, limit int) ([
 	return list, s.db.ReadError("due receivables", err)
 }
 
-// ReceivableDay is what will become available at a time.
+// ReceivableDay is the money that will become available at a time.
 type ReceivableDay struct {
 	SettlesAt time.Time
 	Amount    cents
@@ -239,8 +239,8 @@ type ReceivableOf struct {
 	ReferenceID string
 }
 
-// ReceivablesAt lists a merchant's receivables of one time, also settled ones, up to limit
-// after the one with an id.
+// ReceivablesAt lists a merchant's receivables of one time, also settled ones, up to limit after
+// the one with an id.
 func (s *Store) ReceivablesAt(ctx context.Context, merchant payment.ID, at time.Time, after payment.ID, limit int) ([]ReceivableOf, error) {
 	rows, err := s.db.Query(ctx, "SELECT "+receivableTable.selected+`, p.reference_id FROM receivables t
 		JOIN payins p ON p.merchant_id = t.merchant_id AND p.id = t.payin_id

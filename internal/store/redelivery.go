@@ -12,9 +12,9 @@ import (
 type Redelivery struct {
 	Merchant   payment.ID
 	ID         payment.ID
-	Endpoint   payment.ID // zero for every URL that has them
+	Endpoint   payment.ID // zero: every URL that has them
 	Types      []string   // filters of events, see [payment.IsEventFilter]; all if it is empty
-	First, End payment.ID // bounds of the events' ids, which have their times; without End
+	First, End payment.ID // bounds of the events' ids, which contain their times; End is exclusive
 	// Next and Last are the numbers of the first event that is not done, and of the last one.
 	Next, Last int64
 	CreatedAt  time.Time
@@ -42,7 +42,7 @@ func scanRedelivery(r db.Scanner) (Redelivery, error) {
 	return v, redeliveryTable.scan(r, &v)
 }
 
-// EventRange is what a range of time has.
+// EventRange is the events of a range of time.
 type EventRange struct {
 	First, End payment.ID // bounds of ids
 	Total      int        // events, at most the limit
@@ -88,8 +88,8 @@ func (tx *Tx) AddRedelivery(ctx context.Context, v Redelivery) (others int, err 
 	return others, err
 }
 
-// Redeliveries lists up to limit ranges that are to be sent again: the oldest one of each
-// merchant first, beginning after a merchant, then their second ones, and so on.
+// Redeliveries lists up to limit ranges that must be sent again. It begins after a merchant, with
+// the oldest range of each merchant, then their second ones, and so on.
 func (s *Store) Redeliveries(ctx context.Context, after payment.ID, limit int) ([]Redelivery, error) {
 	rows, err := s.db.Query(ctx, "SELECT "+redeliveryTable.selected+` FROM
 		(SELECT r.*, ROW_NUMBER() OVER (PARTITION BY r.merchant_id ORDER BY r.id) AS turn FROM redeliveries r) AS t
@@ -98,8 +98,8 @@ func (s *Store) Redeliveries(ctx context.Context, after payment.ID, limit int) (
 	return list, s.db.ReadError("redeliveries", err)
 }
 
-// RedeliverPart makes the next events of a range due again, up to limit of them, and removes
-// the range when it is done. It returns how many it has looked at.
+// RedeliverPart makes the next events of a range due again, up to limit of them, and removes the
+// range when it is done. It returns how many events it has looked at.
 func (tx *Tx) RedeliverPart(ctx context.Context, of Redelivery, limit int) (n int, err error) {
 	v, err := scanRedelivery(tx.QueryRow(ctx, "SELECT "+redeliveryTable.selected+" FROM redeliveries t WHERE t.merchant_id = $1 AND t.id = $2"+tx.ForUpdate(),
 		of.Merchant[:], of.ID[:]))
@@ -128,8 +128,8 @@ func (tx *Tx) RedeliverPart(ctx context.Context, of Redelivery, limit int) (n in
 	return len(list), tx.ExecOne(ctx, "UPDATE redeliveries SET next_number = $1 WHERE merchant_id = $2 AND id = $3", v.Next, v.Merchant[:], v.ID[:])
 }
 
-// redeliverTo sends an event again to each URL that has it, or to one endpoint, also if that
-// never had it: if it was disabled meanwhile, once it is enabled.
+// redeliverTo sends an event again to each URL that has it, or to one endpoint, even if that never
+// had it. If the endpoint was disabled meanwhile, the event is sent once it is enabled.
 func (tx *Tx) redeliverTo(ctx context.Context, e *payment.Event, endpoint payment.ID) error {
 	if endpoint.IsZero() {
 		_, err := tx.Redeliver(ctx, e)

@@ -186,8 +186,7 @@ func (l *Loaded) isPaidAgain(ref Ref, receipts []*payment.Receipt) bool {
 	return paid && slices.ContainsFunc(receipts, func(r *payment.Receipt) bool { return l.inserted[r.ID] })
 }
 
-// Refunding is what is in flight of the refunds of a pay-in whose refunds were loaded, in
-// cents.
+// Refunding is the amount of refunds in flight of a pay-in whose refunds were loaded, in cents.
 func (l *Loaded) Refunding(merchant, payin payment.ID) (sum cents) {
 	for _, p := range l.RefundPartsOf(merchant, payin) {
 		if !p.Ended() {
@@ -258,7 +257,7 @@ func (c *Changes) SetRefund(r payment.Refund) payment.Refund {
 	return r
 }
 
-// AdoptRefund makes a loaded refund that the processor listed the one of a request.
+// AdoptRefund makes a loaded refund that the processor listed the refund of a request.
 func (c *Changes) AdoptRefund(r payment.Refund, fingerprint []byte) payment.Refund {
 	row := c.l.refunds.rows[Ref{r.Merchant, r.ID}]
 	row.fingerprint = fingerprint

@@ -84,7 +84,7 @@ type DueRefundParts struct {
 }
 
 // DueRefundParts reads due parts, oldest first, that no other process is claiming, and their
-// refunds. The other parts of those refunds are read without a lock.
+// refunds. It reads the other parts of those refunds without a lock.
 func (n *Needs) DueRefundParts(d DueRefundParts) {
 	if !slices.Contains(n.refunds.due, d) {
 		n.refunds.due = append(n.refunds.due, d)
@@ -252,7 +252,7 @@ func (s *Store) RefundPart(ctx context.Context, merchant payment.ID, account, ex
 	return p, s.db.ReadError("part of a refund", err)
 }
 
-// ReceiptClaim reads who has booked a payment of an account; else ErrNotFound.
+// ReceiptClaim reads the owner of a booked payment of an account; else ErrNotFound.
 func (s *Store) ReceiptClaim(ctx context.Context, account, paymentID string) (merchant, receipt payment.ID, err error) {
 	err = s.db.QueryRow(ctx, "SELECT merchant_id, receipt_id FROM receipt_claims WHERE processor = $1 AND external_id = $2",
 		account, paymentID).Scan((*idDest)(&merchant), (*idDest)(&receipt))

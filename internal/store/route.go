@@ -34,7 +34,7 @@ func scanRoute(r db.Scanner) (routeRow, error) {
 // SetRoutes replaces the routes of a merchant for an operation and a method by these
 // accounts, in order. None removes them.
 func (tx *Tx) SetRoutes(ctx context.Context, merchant payment.ID, operation payment.Operation, method payment.Method, list []payment.Route) error {
-	if err := tx.lockMerchant(ctx, merchant); err != nil { // else two changes at a time would refuse each other
+	if err := tx.lockMerchant(ctx, merchant); err != nil { // else two concurrent changes would refuse each other
 		return err
 	}
 	if _, err := tx.Exec(ctx, "DELETE FROM routes WHERE merchant_id = $1 AND operation = $2 AND method = $3",

@@ -12,8 +12,8 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// SearchField is a field of personal data by which orders are found. The name is hashed, so
-// it never changes.
+// SearchField is a field of personal data by which orders are found. The name is hashed, so it must
+// never change.
 type SearchField string
 
 // The fields.
@@ -124,14 +124,14 @@ func (c *Changes) SetSearchPosition(merchant payment.ID, op payment.Operation, p
 	c.count++
 }
 
-// IndexAgain moves the position back to before an order that was parked and is repaired: it
-// and the later ones are indexed again, which changes nothing of those that are there.
+// IndexAgain moves the position back to before an order that was parked and is repaired. It and the
+// later ones are indexed again, which does not change those that are there.
 func (c *Changes) IndexAgain(merchant payment.ID, op payment.Operation, order payment.ID) {
 	c.searched = append(c.searched, searchPosition{merchant, order.Before(), op, true})
 	c.count++
 }
 
-// SearchPosition reads what SetSearchPosition wrote; zero if there is none.
+// SearchPosition reads the position that SetSearchPosition wrote; zero if there is none.
 func (s *Store) SearchPosition(ctx context.Context, merchant payment.ID, op payment.Operation) (payment.ID, error) {
 	rows, err := s.db.Query(ctx, "SELECT position FROM search_positions WHERE merchant_id = $1 AND operation = $2", merchant[:], string(op))
 	list, err := db.Collect(rows, err, scanID)

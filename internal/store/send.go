@@ -97,7 +97,7 @@ func (l *Loaded) loadSends(ctx context.Context, tx *db.Tx, n *Needs) error {
 }
 
 // Sending reads whether a process sends a payout of an account, and locks the account's list of
-// transfers: two processes do not find out at the same time that nobody does.
+// transfers, so that two processes do not find out at the same time that nobody does.
 func (n *Needs) Sending(account string) {
 	n.Feed(Transfers(account))
 	n.sending = append(n.sending, account)
@@ -119,8 +119,8 @@ func (l *Loaded) loadSending(ctx context.Context, tx *db.Tx, n *Needs) error {
 	return nil
 }
 
-// Sending reports whether a process sends a payout of an account, or may: without a list of
-// transfers that is not known.
+// Sending reports whether a process sends, or may send, a payout of an account. Without a list of
+// transfers that is not known, so it may.
 func (l *Loaded) Sending(account string) bool {
 	_, listed := l.Feed(Transfers(account))
 	return l.sending[account] || !listed

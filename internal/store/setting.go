@@ -12,7 +12,7 @@ import (
 
 // Names of settings.
 const (
-	SettingSandbox     = "sandbox"      // "true" if porteira dev has opened the database, forever
+	SettingSandbox     = "sandbox"      // "true" once porteira dev has opened the database; it stays so
 	SettingClockOffset = "clock-offset" // how far the sandbox's clock is ahead, as a Go duration
 	SettingPublicURL   = "public-url"   // of the gateway that started last, for commands
 )

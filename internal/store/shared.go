@@ -18,8 +18,8 @@ type sharedNeed struct {
 	url string
 }
 
-// Shared locks all endpoints of a merchant, and reads what [Loaded.Shared] returns of one of
-// them, which is to get a URL.
+// Shared locks all endpoints of a merchant, and reads the events of [Loaded.Shared] for one of
+// them, which will get a URL.
 func (n *Needs) Shared(merchant, endpoint payment.ID, url string) {
 	n.Endpoints(merchant)
 	n.endpoints.shared = append(n.endpoints.shared, sharedNeed{Ref{merchant, endpoint}, url})
@@ -48,7 +48,7 @@ func (l *Loaded) loadShared(ctx context.Context, tx *db.Tx, n *Needs) error {
 	return nil
 }
 
-// Shared are the first events up to an endpoint's position that other enabled endpoints with
-// its URL have not accepted. Only those of its lifetime count, and neither it nor the URL that
-// it is to get has a delivery of them.
+// Shared are the first events up to an endpoint's position that other enabled endpoints with its
+// URL have not accepted. Only events since its creation count, and only those of which neither the
+// endpoint nor its next URL has a delivery.
 func (l *Loaded) Shared(e *Endpoint) []payment.Event { return l.endpoints.shared[e.Ref()] }

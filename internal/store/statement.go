@@ -16,7 +16,8 @@ import (
 type StatementRow struct {
 	Posting
 
-	// OrderType is what the entry is about, with its reference; "" if it is no order.
+	// OrderType is the type of the order that the entry is about, with its reference; "" if it is
+	// no order.
 	OrderType   payment.Operation
 	ReferenceID string
 }
@@ -38,8 +39,8 @@ var statementAccounts = func() string {
 	return "(" + strings.Join(list, ", ") + ")"
 }()
 
-// ofEachAccount is one query of postings for each of the accounts, as one table: the key
-// has the numbers of one account in order.
+// ofEachAccount combines one query of postings for each of the accounts into one table: the key has
+// the numbers of one account in order.
 func ofEachAccount(accounts []ledger.Account, columns, condition string) string {
 	list := make([]string, len(accounts))
 	for i, account := range accounts {
@@ -117,7 +118,7 @@ func (s *Store) StatementBefore(ctx context.Context, merchant payment.ID, t time
 	return number, nil
 }
 
-// BalancesBefore reads a merchant's own accounts as they were before a time.
+// BalancesBefore reads the balances of a merchant's own accounts before a time.
 func (s *Store) BalancesBefore(ctx context.Context, merchant payment.ID, t time.Time) (ledger.Balances, error) {
 	number, err := s.StatementBefore(ctx, merchant, t)
 	if err != nil {

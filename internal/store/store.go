@@ -1,9 +1,9 @@
-// Package store reads and writes rows: one file and one column table per noun; load, decide,
-// save; read queries.
+// Package store reads and writes rows: one file and one column table per noun; load, decide, save;
+// read queries.
 //
-// There are two ways to write. [Store.Commit] loads the rows of operations, lets them
-// decide, and saves their changes: see commit.go. [Store.Transact] is a plain
-// transaction for the few writes that are not operations.
+// There are two ways to write. [Store.Commit] loads the rows of operations, lets them decide, and
+// saves their changes: see commit.go. [Store.Transact] is a plain transaction for the few writes
+// that are not operations.
 package store
 
 import (
@@ -83,8 +83,8 @@ func Migrate(ctx context.Context, o db.Options) (applied []int64, err error) {
 		if _, err := to.ExecContext(ctx, installationTable.insert.One(), installationTable.row(&row)...); err != nil {
 			return fmt.Errorf("store: create the installation: %w", err)
 		}
-		// The platform itself, with the zero id: money whose merchant cannot be found is
-		// booked on its accounts.
+		// The platform itself, with the zero id. Money whose merchant cannot be found is booked on
+		// its accounts.
 		platform := Merchant{Name: PlatformName, Limits: limits.Default(), ClosedAt: now, CreatedAt: now}
 		if _, err := to.ExecContext(ctx, merchantTable.insert.One(), merchantTable.row(&platform)...); err != nil {
 			return fmt.Errorf("store: create the platform: %w", err)
@@ -97,10 +97,9 @@ func Migrate(ctx context.Context, o db.Options) (applied []int64, err error) {
 // database.
 const epochOfCopy = -1
 
-// Backup writes a copy of an SQLite database, as of now, to a path that does not
-// exist, while a gateway may be running. The copy gets an epoch that precedes every
-// other, so that a gateway started on it looks up payouts before it sends them, even
-// if the epoch outside the database is missing.
+// Backup writes a copy of an SQLite database at this time to a path that does not exist, while a
+// gateway may be running. The copy gets an epoch that precedes every other. So a gateway started on
+// it looks up payouts before it sends them, even if the epoch outside the database is missing.
 func (s *Store) Backup(ctx context.Context, path string) error {
 	return s.db.Backup(ctx, path, func(ctx context.Context, to *sql.DB) error {
 		_, err := to.ExecContext(ctx, "UPDATE installation SET epoch = $1", epochOfCopy)
@@ -146,10 +145,12 @@ type Tx struct {
 }
 
 // Transact runs work in a plain transaction; see [db.DB.Write]. These are its only uses:
-// administrative changes (merchants with their opening balance, credentials, brands, limits,
-// prices, accounts with their state and cases, routes, settings), the sandbox's clock, the
-// membership of the cluster and the schedules after a change of the clock, the retention of
-// deliveries and of counters, and redelivery.
+//   - administrative changes: merchants with their opening balance, credentials, brands, limits,
+//     prices, accounts with their state and cases, routes, settings;
+//   - the sandbox's clock;
+//   - the membership of the cluster, and the schedules after a change of the clock;
+//   - the retention of deliveries and of counters;
+//   - redelivery.
 func (s *Store) Transact(ctx context.Context, work func(tx *Tx) error) error {
 	return s.db.Write(ctx, func(tx *db.Tx) error { return work(&Tx{tx, s}) })
 }
@@ -188,7 +189,7 @@ func (r ExternalRef) compare(other ExternalRef) int {
 	return strings.Compare(r.ExternalID, other.ExternalID)
 }
 
-// keysOf are the keys of distinct refs.
+// keysOf are the keys of the refs, each once.
 func keysOf[R interface {
 	comparable
 	key() []any
@@ -260,9 +261,9 @@ func updateOrRetry(ctx context.Context, tx *db.Tx, u *db.RowUpdate, rows ...[]an
 	return err
 }
 
-// keysDue lists the values of a column, such as merchants, that have rows due in a table, by
-// skipping from one to the next in the index of (column, next_at) of the rows that meet
-// condition: one with many rows hides no other.
+// keysDue lists the values of a column, such as merchants, that have rows due in a table. It skips
+// from one to the next in the index of (column, next_at) of the rows that meet condition, so that
+// one with many rows hides no other.
 func keysDue(table, column, condition string) string {
 	return `WITH RECURSIVE queue (` + column + `) AS (
 			SELECT * FROM (SELECT ` + column + ` FROM ` + table + ` WHERE next_at > 0` + condition + ` ORDER BY ` + column + ` LIMIT 1) AS first

@@ -18,7 +18,7 @@ const DefectsMax = 100
 // Proof is the result of one check of one merchant.
 type Proof struct {
 	Check   string   `json:"check"`
-	Proves  string   `json:"proves"`  // what is true if there are no defects
+	Proves  string   `json:"proves"`  // the statement that is true if there are no defects
 	Count   int64    `json:"count"`   // rows that were checked
 	Defects []Defect `json:"defects"` // at most DefectsMax of them; empty if the check passed
 	More    bool     `json:"more"`    // there are more defects than are listed
@@ -30,9 +30,9 @@ type Defect struct {
 	Detail string `json:"detail"`
 }
 
-// check is one proof: what it proves, how many rows it checks, and the rows that
-// violate it as (id, detail). It is one statement, so that it sees one consistent
-// state of a busy database, and keeps its snapshot no longer than needed.
+// check is one proof: the statement that it proves, how many rows it checks, and the rows that
+// violate it as (id, detail). It is one SQL statement, so that it sees one consistent state of a
+// busy database, and keeps its snapshot no longer than needed.
 type check struct {
 	name    string
 	proves  string
@@ -50,9 +50,8 @@ func (s *Store) Verify(ctx context.Context, merchant payment.ID) ([]Proof, error
 	return proofs, err
 }
 
-// VerifyEach is Verify that reports each check when it is done: with millions of
-// orders each takes some time. Large sorts and joins use the database's temporary
-// files.
+// VerifyEach is Verify, but reports each check when it is done: with millions of orders each takes
+// some time. Large sorts and joins use the database's temporary files.
 func (s *Store) VerifyEach(ctx context.Context, merchant payment.ID, report func(Proof)) error {
 	list := merchantChecks
 	if merchant.IsZero() {
@@ -81,7 +80,7 @@ type querier interface {
 	QueryRow(ctx context.Context, text string, args ...any) *sql.Row
 }
 
-// keyedChecks need the master key, so SQL alone cannot make them.
+// keyedChecks need the master key, so SQL alone cannot run them.
 var keyedChecks = []struct {
 	name  string
 	prove func(ctx context.Context, q querier, keys *db.Keyring, merchant payment.ID) (Proof, error)
@@ -369,9 +368,8 @@ var globalChecks = []check{
 // countedBy is [payment.Payout.CountedBy].
 const countedBy = "CASE WHEN counted_at > 0 THEN counted_at ELSE created_at END"
 
-// countedPayouts are the payouts of merchant $1 in a counter of limits. Nights are those of
-// the day six hours before; old days may have been removed (kept = 0). payouts is as countOf
-// has it.
+// countedPayouts are the payouts of merchant $1 in a counter of limits. A night belongs to the day
+// six hours before; old days may have been removed (kept = 0). payouts has the columns of countOf.
 func countedPayouts(counter payment.Counters) string {
 	bit, key, payouts := strconv.FormatInt(int64(counter), 10), "key_hash", "1"
 	day := map[payment.Counters]string{

@@ -22,8 +22,8 @@ type opened struct {
 // verifyPage is how many rows one statement reads.
 const verifyPage = 10_000
 
-// openedTables are the tables with sealed values or JSON that the work on orders needs. Of the small
-// ones all rows are read at once.
+// openedTables are the tables with sealed values or JSON that the work on orders needs. Small
+// tables are read completely in one statement.
 var openedTables = []opened{
 	{"payouts", payoutTable.selected, "id", []byte{}, verifyPage, func(r db.Scanner, keys *db.Keyring, key *any) (payment.ID, bool, error) {
 		p, err := scanDamagedPayout(r, keys, key)

@@ -13,10 +13,10 @@ import (
 // Links returns the URLs of a pay-in's pages, as events show them.
 type Links func(*payment.Payin) payment.Links
 
-// Payin moves a loaded pay-in through one cell of its table: p gets the cell's status
-// and a new version, the entries, which must follow the cell's recipe, are posted, and
-// the cell's event is written. If there is no such cell, nothing changes and moved is
-// false: a late or repeated trigger is not an error.
+// Payin moves a loaded pay-in through one cell of its table. p gets the cell's status and a new
+// version, the entries, which must follow the cell's recipe, are posted, and the cell's event is
+// written. If there is no such cell, nothing changes and moved is false: a late or repeated trigger
+// is no error.
 func Payin(l *store.Loaded, c *store.Changes, p *payment.Payin, links Links, on payment.Trigger, entries ...ledger.Entry) (moved bool, err error) {
 	cell, legal := payment.PayinTable.Next(p.Status, on)
 	if !legal {
@@ -97,9 +97,8 @@ func addEvent(c *store.Changes, e payment.Event, data []byte, url string, disabl
 	c.AddEvent(e, data, url)
 }
 
-// post posts the entries of a transition. They must be of its recipe: a mismatch is
-// a bug, and moves no money. Of what is received, a part may settle later. Then available
-// money repays debt.
+// post posts the entries of a transition. They must be of its recipe: a mismatch is a bug, and
+// moves no money. A part of received money may settle later. Then available money repays debt.
 func post(l *store.Loaded, c *store.Changes, merchant, subject payment.ID, recipe ledger.Kind, entries []ledger.Entry) error {
 	if (recipe == "") != (len(entries) == 0) {
 		return fmt.Errorf("transition: recipe %q with %d entries", recipe, len(entries))
