@@ -80,8 +80,8 @@ func markSandbox(ctx context.Context, s *store.Store) error {
 	return s.Transact(ctx, func(tx *store.Tx) error { return tx.SetSetting(ctx, store.SettingSandbox, "true") })
 }
 
-// refuseSandbox refuses to run production on a sandbox's database, whatever was revoked
-// in it since.
+// refuseSandbox refuses to run production on a sandbox's database, even if its credentials were
+// revoked since.
 func refuseSandbox(ctx context.Context, s *store.Store) error {
 	marked, err := isSandbox(ctx, s)
 	if err != nil || !marked {

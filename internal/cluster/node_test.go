@@ -6,8 +6,8 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// A heartbeat is compared with the last one of the same process under the same id, whatever the order
-// in which they are recorded: another one would look as if it had been lost.
+// A heartbeat is compared with the last one of the same process under the same id, even if they are
+// recorded in another order: another comparison would make it look lost.
 func TestLastHeartbeat(t *testing.T) {
 	t.Parallel()
 	n := Node{id: payment.ID{2}}

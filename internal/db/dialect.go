@@ -220,7 +220,7 @@ func (pgDialect) insert(ctx context.Context, tx *Tx, t *Table, rows [][]any) ([]
 
 func (pgDialect) classify(err error) failure {
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
-		return broken // whatever the server said to refuse the connection
+		return broken // for any reason by which the server refused the connection
 	}
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {

@@ -148,7 +148,7 @@ func blobs(t *testing.T, tx *db.Tx) {
 }
 
 // The order of references is that of their bytes: capital letters come before
-// small ones, accents after all of ASCII, whatever the server's language.
+// small ones, accents after all of ASCII, in any language of the server.
 func texts(t *testing.T, tx *db.Tx) {
 	sorted := []string{"", " a", "A", "B", "a", "a ", "ab", "a\u0301", "b", "~", "ß", "á", "ａ", "\ufffd", "😀"}
 	for i, word := range sorted {

@@ -16,7 +16,7 @@ func TestCrashBetweenSendAndRecord(t *testing.T) {
 		dying := g.Second()
 		g.Receivers.Answer(func(_ *http.Request, n int) (*http.Response, error) {
 			if n == 1 {
-				dying.Must(dying.Store.Close()) // whatever it does from here on leaves no trace
+				dying.Must(dying.Store.Close()) // nothing that it does from here on leaves a trace
 			}
 			return coretest.Respond(200)
 		})

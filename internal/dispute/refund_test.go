@@ -396,8 +396,8 @@ func TestPanelRefundOfAnOverpaidDisputedOrder(t *testing.T) {
 	})
 }
 
-// What exceeded an order is not given back twice: a panel refund of it after a dispute of the whole
-// payment is beyond the order, although it is still unapplied.
+// Surplus over an order is not given back twice: a panel refund of it after a dispute of the
+// complete payment is beyond the order, although it is still unapplied.
 func TestPanelRefundOfDisputedSurplus(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		p := g.PaidPayin("p", 150_00)

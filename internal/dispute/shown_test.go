@@ -27,9 +27,9 @@ func returned(id string, state processor.DisputeState, amount money.Cents) proce
 	return processor.Dispute{ID: id, PaymentID: "A", Amount: amount, State: state, ReturnID: id}
 }
 
-// What the payer's bank took leaves the merchant once, and all of it, whatever the processor shows of
-// the disputes that led to it: it may lose sight of them, as without a permission, or show a return
-// of one that was decided.
+// Money that the payer's bank took leaves the merchant once, and completely, even if the processor
+// no longer shows the disputes that led to it, as without a permission, or shows a return of a
+// dispute that was decided.
 func TestReturnsLeaveOnce(t *testing.T) {
 	type reports [][]processor.Dispute
 	cases := map[string]struct {

@@ -334,7 +334,8 @@ func TestEnabledAgainGetsWhatItMissedInOrder(t *testing.T) {
 	})
 }
 
-// A changed URL gets what is due from then on; a rotated secret signs beside the one before.
+// A changed URL gets the deliveries that are due from then on; a rotated secret signs beside the
+// previous one.
 func TestChangeAndRotate(t *testing.T) {
 	each(t, func(t *testing.T, g hooks) {
 		e := g.add(url, "payin.canceled")

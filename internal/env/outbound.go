@@ -76,7 +76,8 @@ func WithIdentity(transport http.RoundTripper, certificate *tls.Certificate, roo
 	}
 	t.TLSClientConfig.MinVersion = max(t.TLSClientConfig.MinVersion, tls.VersionTLS12)
 	if certificate != nil {
-		// It is sent whatever authorities the server names, so that its refusal says why.
+		// It is sent for any authorities that the server names, so that the server's refusal gives
+		// the reason.
 		t.TLSClientConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return certificate, nil }
 	}
 	if roots != nil {

@@ -102,7 +102,7 @@ func (a *API) changeEndpoint(c *call) error {
 	if err != nil {
 		return err
 	}
-	if _, err := a.reader.EndpointOf(c.ctx, c.merchant.ID, id); err != nil { // whatever the body is
+	if _, err := a.reader.EndpointOf(c.ctx, c.merchant.ID, id); err != nil { // also with an invalid body
 		return readError(err)
 	}
 	r, invalid := readJSON(c, func(body []byte) (*wire.EndpointRequest, *problem.Error) {
@@ -161,7 +161,7 @@ func (a *API) rotateEndpoint(c *call) error {
 	return a.showEndpoint(c, http.StatusOK, &e, secret)
 }
 
-// testEndpoint sends a test event and answers with the attempt, whatever its result.
+// testEndpoint sends a test event and answers with the attempt, also if that failed.
 func (a *API) testEndpoint(c *call) error {
 	id, err := c.id()
 	if err != nil {

@@ -322,7 +322,7 @@ func (o *modelOrder) end(action string) bool {
 	return true
 }
 
-// pass applies what is due at now.
+// pass applies the changes that are due at now.
 func (o *modelOrder) pass(now time.Time) {
 	if o.kind == "payout" && o.bank == "processing" {
 		o.end("complete")

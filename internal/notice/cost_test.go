@@ -10,8 +10,8 @@ import (
 	"github.com/porteira/porteira/internal/processor"
 )
 
-// What a processor charged is booked once, on the platform's accounts, and what it gave back of
-// that too, also if it was charged before the account was here. No merchant pays for it.
+// Fees that a processor charged are booked once, on the platform's accounts, and so are fees that
+// it gave back, even if they were charged before the account was added. No merchant pays for them.
 func TestListedCosts(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		g.Bank.Costs = []processor.ListedCost{{ID: "f-1", Amount: 45}, {ID: "f-2", Amount: 30}, {ID: "f-3", Amount: 0}, {ID: "f-4", Amount: -30}}

@@ -122,7 +122,7 @@ func TestDecideLookUpUnanswered(t *testing.T) {
 		return reportRow{name: name, given: state, report: reportsNothing, want: w}
 	}
 	withCase := func(r reportRow) reportRow { r.kind, r.reason = store.CasePayoutUnknown, "no_answer"; return r }
-	// A state without the transfer itself is no proof, whatever it says.
+	// A state without the transfer itself is no proof, in any form.
 	unproved := func(lookup processor.Lookup, state processor.TransferState) reportRow {
 		r := row("without the transfer, but "+string(state), unknown, stays(payment.StepUnknown, 2*s, store.SendUnknown))
 		r.report = processor.TransferReport{Lookup: lookup, State: state, Evidence: "E"}

@@ -40,7 +40,7 @@ func TestExpireDecisions(t *testing.T) {
 	})
 }
 
-// The worker expires what is due, in batches, and counts what it expired.
+// The worker expires overdue pay-ins, in batches, and counts them.
 func TestExpire(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		var orders []payment.Payin

@@ -42,8 +42,8 @@ func wantMoney(g *coretest.Gateway, when string, available, pending int64) {
 	g.WantProven()
 }
 
-// An order keeps the price of its creation; pending money settles once, when its time has
-// come, whatever the clock does.
+// An order keeps the price of its creation; pending money settles once, when its time has come,
+// also if the clock jumps.
 func TestSettleWorker(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		old := g.Payin(g.Merchant, "before the price", "")

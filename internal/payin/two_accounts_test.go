@@ -54,7 +54,7 @@ func TestOnePixAtTwoAccounts(t *testing.T) {
 	}
 }
 
-// What a report has besides a Pix of another account is booked, and finishes its notice.
+// The other payments of a report with a Pix of another account are booked, and finish its notice.
 func TestOnePixAtTwoAccountsAmongOthers(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		threeAccounts(g, "refused, done, done")

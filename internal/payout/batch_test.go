@@ -77,8 +77,8 @@ func batchEvents(g *coretest.Gateway) (n int) {
 	return n
 }
 
-// A batch follows its payouts, is completed once whatever processes look, and counts what
-// comes back later.
+// A batch follows its payouts, is completed once although several processes look, and counts later
+// returns.
 func TestBatch(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		b := requestBatch(g, batchOf("b", 10_00, 20_00, 30_00))

@@ -26,8 +26,8 @@ func wantUpdated(g *coretest.Gateway, b payment.PayoutBatch, version int64, at t
 	}
 }
 
-// What a batch shows changes with its payouts: updatedAt says when, though no payout writes
-// the row of its batch.
+// The counts and status of a batch change with its payouts, and updatedAt is the time of the last
+// change, although no payout writes the row of its batch.
 func TestBatchUpdatedAt(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		b := requestBatch(g, batchOf("b", 10_00, 20_00, 30_00))

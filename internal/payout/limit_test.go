@@ -175,8 +175,7 @@ func TestLimitsOfPayoutsThatEnd(t *testing.T) {
 	})
 }
 
-// Two gateways together never pass a limit, whatever the order of their commits, and use all
-// of it.
+// Two gateways together never pass a limit, in any order of their commits, and use all of it.
 func TestLimitsUnderConcurrency(t *testing.T) {
 	const clients, each = 8, 12
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
@@ -242,7 +241,7 @@ func heldByKey(g *coretest.Gateway) (sum money.Cents, byKey map[string]money.Cen
 	return sum, byKey
 }
 
-// The counters equal those of a recomputation from the payouts, whatever happens.
+// The counters always equal those of a recomputation from the payouts.
 func TestCountersProperty(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		random := rand.New(rand.NewPCG(1, 2))

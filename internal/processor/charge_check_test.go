@@ -225,8 +225,8 @@ func TestCardThatDiffers(t *testing.T) {
 	})
 }
 
-// Whatever a processor says, an accepted charge asks for the order's amount under the
-// order's id, by readers of codes and of bar codes.
+// With any answer of a processor, an accepted charge asks for the order's amount under the order's
+// id, by readers of codes and of bar codes.
 func FuzzCheckCharge(f *testing.F) {
 	slip := bill(f, amount, "2026-11-24")
 	f.Add(encode(f, dynamic()), ourID, slip.Barcode, slip.DigitableLine, slip.DueDate, slip.OurNumber)

@@ -200,8 +200,8 @@ func (m *mixed) finish() {
 	}
 }
 
-// Whatever happens, the rows are consistent, no payment is given back twice, and in the end the
-// ledger has what the bank has.
+// After any operations the rows are consistent, no payment was given back twice, and in the end the
+// ledger equals the bank's records.
 func TestMixedOperations(t *testing.T) {
 	runs := 0
 	rapid.Check(t, func(r *rapid.T) {

@@ -264,7 +264,7 @@ func (v *exercise) change(count int) {
 	})
 }
 
-// claimDue claims what is due.
+// claimDue claims due rows.
 func (v *exercise) claimDue(l *store.Loaded, c *store.Changes, toSend store.DuePayouts) {
 	for _, q := range l.DuePayouts(toSend) {
 		q.Version, q.Step, q.NextAt = q.Version+1, payment.StepAccepted, l.Now()

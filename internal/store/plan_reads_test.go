@@ -142,7 +142,7 @@ func (v *exercise) readMerchants() {
 	must(t, err)
 }
 
-// readWork reads what is due.
+// readWork reads due rows.
 func (v *exercise) readWork() {
 	t, s, ctx := v.t, v.s, v.t.Context()
 	_, err := s.PayinsDue(ctx, v.far, 5)

@@ -41,7 +41,7 @@ func (v *exercise) settle(count int) {
 	})
 }
 
-// readReceivables reads what is due, and what settles when.
+// readReceivables reads due receivables, and those of a date.
 func (v *exercise) readReceivables() {
 	t, s, ctx, m := v.t, v.s, v.t.Context(), v.merchants[0].ID
 	_, err := s.ReceivablesDue(ctx, v.far, 5)

@@ -11,8 +11,8 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// What a client reads about an error of the store is true: a request that took too long does not
-// say that the database is unavailable.
+// The error that a client gets for an error of the store is true: a request that took too long does
+// not say that the database is unavailable.
 func TestProblem(t *testing.T) {
 	t.Parallel()
 	late := fmt.Errorf("db: %w", context.DeadlineExceeded)

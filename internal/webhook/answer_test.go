@@ -97,7 +97,7 @@ func TestSendExpandsNothing(t *testing.T) {
 	}
 }
 
-// zeros is an endless reader of zero bytes, whatever the buffer held.
+// zeros is an endless reader of zero bytes.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) {

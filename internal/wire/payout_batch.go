@@ -52,7 +52,7 @@ type batchReader struct {
 	request PayoutBatchRequest
 	errs    Errors
 	unknown bool
-	never   bool           // no batch like this was ever accepted, whatever the rules were
+	never   bool           // no batch like this was ever accepted, under any earlier rules
 	known   map[string]int // references, with the first item that has one
 	count   int            // items, with the first one beyond the maximum
 	items   hash.Hash      // of the items' fingerprints

@@ -20,7 +20,7 @@ import (
 const (
 	// queryShare is the part of the budget that effects cannot use.
 	queryShare = 0.2
-	// pauseMax bounds a pause, whatever Retry-After says: a look-up must not wait for long.
+	// pauseMax bounds a pause, even if Retry-After is longer: a look-up must not wait for long.
 	pauseMax = 15 * time.Minute
 
 	rateMin, rateMax = 0.01, 10_000 // requests per second

@@ -265,7 +265,7 @@ func want(t *testing.T, what string, r Result, status int, outcome processor.Out
 	}
 }
 
-// do makes a call that ends in time, whatever happens.
+// do makes a call that always ends in time.
 func do(t *testing.T, c *Client, r Request) Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

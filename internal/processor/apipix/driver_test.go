@@ -118,7 +118,7 @@ func TestPKCS12(t *testing.T) {
 	}
 }
 
-// TestContract: one application at a bank is one contract, whatever its key.
+// TestContract: one application at a bank is one contract, with any key.
 func TestContract(t *testing.T) {
 	a, b := account(t, ProfileEfi, testBase), account(t, ProfileEfi, testBase+"/")
 	b.Settings[SettingPIXKey] = "another"

@@ -29,8 +29,8 @@ func seeds(f *testing.F) {
 	}
 }
 
-// FuzzAnswers: whatever a bank answers, nothing panics, and what is done or found is about
-// what was asked.
+// FuzzAnswers: no answer of a bank causes a panic, and a result that is done or found is about the
+// request.
 func FuzzAnswers(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, status int, body []byte) {
@@ -117,7 +117,7 @@ func FuzzCursor(f *testing.F) {
 	})
 }
 
-// FuzzCertificate: whatever the file is, it is read or refused.
+// FuzzCertificate: any file is read or refused, without a panic.
 func FuzzCertificate(f *testing.F) {
 	f.Add("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", "")
 	f.Add("MIIC", "password")

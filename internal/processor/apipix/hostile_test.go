@@ -61,7 +61,7 @@ func ofEfi(status int, name string) *foreign {
 	return &foreign{status: status, contentType: jsonType, body: fmt.Sprintf(`{"nome":%q,"mensagem":"CPF 52998224725"}`, name)}
 }
 
-// noise are answers that prove nothing, to whatever request.
+// noise are answers that prove nothing, to any request.
 var noise = map[string]*foreign{
 	"html":              {status: 200, contentType: "text/html", body: "<html>ok</html>"},
 	"html as json":      {status: 200, contentType: jsonType, body: "<html>ok</html>"},
@@ -342,13 +342,13 @@ func TestChargeOfOtherReceiver(t *testing.T) {
 		hosts, key, code string
 		ok               bool
 	}{
-		"the account's":             {"", apipixface.Key, "", true},
-		"another key":               {"", other, "", false},
-		"static":                    {"", apipixface.Key, static(apipixface.Key), true},
-		"static, another key":       {"", apipixface.Key, static(other), false},
-		"its host":                  {"pix.bank.example,pix.example.com", apipixface.Key, "", true},
-		"another host":              {"pix.bank.example", apipixface.Key, "", false},
-		"static, whatever the host": {"pix.bank.example", apipixface.Key, static(apipixface.Key), true},
+		"the account's":         {"", apipixface.Key, "", true},
+		"another key":           {"", other, "", false},
+		"static":                {"", apipixface.Key, static(apipixface.Key), true},
+		"static, another key":   {"", apipixface.Key, static(other), false},
+		"its host":              {"pix.bank.example,pix.example.com", apipixface.Key, "", true},
+		"another host":          {"pix.bank.example", apipixface.Key, "", false},
+		"static, with any host": {"pix.bank.example", apipixface.Key, static(apipixface.Key), true},
 	} {
 		members := goodCharge()
 		members["chave"], members["pixCopiaECola"] = `"`+c.key+`"`, c.code

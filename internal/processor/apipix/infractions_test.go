@@ -168,8 +168,8 @@ func paidCharge() string {
 	return object(members)
 }
 
-// Whatever the list of infractions is, the payments of a charge are reported, and the other lists
-// are read on.
+// With any answer to the list of infractions, the payments of a charge are reported, and the other
+// lists are read on.
 func TestInfractionsAreNotNeeded(t *testing.T) {
 	t.Parallel()
 	paid := paidCharge()

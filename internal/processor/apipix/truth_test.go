@@ -86,8 +86,8 @@ func (h *harness) lookUp(ctx context.Context, s *subject) (processor.Lookup, mon
 	}
 }
 
-// TestAnswersAreTrue: whatever misbehaves, and however often a request is repeated, each
-// outcome and each look-up says what the bank's records say, and one id moves money once.
+// TestAnswersAreTrue: under any fault, and however often a request is repeated, each outcome and
+// each look-up agrees with the bank's records, and one id moves money once.
 func TestAnswersAreTrue(t *testing.T) {
 	kinds := append([]bankapi.FaultKind{""}, bankapi.FaultKinds...)
 	operations := []bankapi.Operation{bankapi.OpCharge, bankapi.OpTransfer, bankapi.OpRefund}

@@ -192,8 +192,7 @@ func genuine(t *testing.T, h *harness) processortest.Notice {
 	return h.gateway.notices[len(h.gateway.notices)-1]
 }
 
-// Only the token authenticates a notice: whatever differs from it is refused, and whatever the
-// body says is looked up.
+// Only the token authenticates a notice: any other token is refused, and any body is looked up.
 func TestForgedNotices(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, SettingValidation, "on")

@@ -306,8 +306,8 @@ func TestForgottenCustomer(t *testing.T) {
 	}
 }
 
-// TestDisputeReports sees why a payment is disputed and until when documents are taken; neither,
-// of whatever kind, hides the state.
+// TestDisputeReports checks the reason of a dispute and the deadline for documents. Neither, in any
+// form, hides the state.
 func TestDisputeReports(t *testing.T) {
 	t.Parallel()
 	end := time.Date(2026, 12, 1, 2, 59, 59, 0, time.UTC) // the day's end in São Paulo

@@ -273,8 +273,9 @@ func TestOlderPeriod(t *testing.T) {
 	}
 }
 
-// Whatever the order of the list, and wherever a look-up is cut: "not found" is said only of a
-// transfer that was not there when the look-up began, and one that is there is found, as it is now.
+// In any order of the list, and with a look-up cut at any point: "not found" is the result only for
+// a transfer that was not there when the look-up began. A transfer that is there is found, in its
+// present state.
 func TestAnyHistoryOfLookUps(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {

@@ -46,7 +46,7 @@ const page = "<html><head><title>Bad gateway</title></head><body>ok</body></html
 // largeBody is the size of a body that is too large, in bytes: 2 MiB.
 const largeBody = 2 << 20
 
-// foreigners are answers that prove nothing, to whatever request.
+// foreigners are answers that prove nothing, to any request.
 func foreigners() map[string]foreign {
 	all := map[string]foreign{
 		"HTML with 200":        answerOf(200, asHTML, page),

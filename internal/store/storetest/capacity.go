@@ -20,7 +20,7 @@ var capacityTests = []test{
 		m, node := s.merchant(), s.node()
 		c := capacity(node, 10, m, 10)
 		claimed := s.claimNew(c, m, 2, "n")
-		s.equal("node, notices, deliveries, and what is due", values(claimed.Node, len(claimed.Notices), len(claimed.Deliveries), claimed.NoticesDue, claimed.DeliveriesDue),
+		s.equal("node, notices, deliveries, and due rows", values(claimed.Node, len(claimed.Notices), len(claimed.Deliveries), claimed.NoticesDue, claimed.DeliveriesDue),
 			values(node, 1, 2, map[string]int{}, map[payment.ID]int{}))
 		s.equal("the caller's capacity", c, capacity(node, 10, m, 10))
 		n, list := claimed.Notices[0], claimed.Deliveries

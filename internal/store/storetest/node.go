@@ -93,7 +93,7 @@ var nodeTests = []test{
 				return tx.RescheduleFuture(s.Context(), latest, 0)
 			})
 			s.equal("due", values(len(s.claimPayouts(toSend(m, 10), s.id())), len(s.claimPayouts(toLookUp(m, 10), s.id())),
-				len(s.claimDeliveries(m, s.id(), 10)), len(s.claimNotices(bank, s.id()))), values(due, due, due, 1-due)) // notices at once, whatever latest is
+				len(s.claimDeliveries(m, s.id(), 10)), len(s.claimNotices(bank, s.id()))), values(due, due, due, 1-due)) // notices at once, with any latest
 			s.equal("the restore is in the future", s.installation().RestoredAt.After(s.env.Clock.Now()), false)
 		}
 		s.equal("still due later", s.storedPayout(list[2]).NextAt, now.Add(time.Hour))

@@ -130,7 +130,7 @@ func TestStatFs(t *testing.T) {
 	}
 }
 
-// Pages of a memory mapping have their space, whatever the state of the disk.
+// Pages of a memory mapping have their space in any state of the disk.
 func TestMappedWrites(t *testing.T) {
 	t.Parallel()
 	d := New(1)

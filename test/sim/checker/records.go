@@ -76,8 +76,8 @@ type BankCharge struct {
 	Account    string
 }
 
-// ReceivedDelivery is a delivery that reached a receiver, whatever it answered and
-// whether the answer reached the gateway.
+// ReceivedDelivery is a delivery that reached a receiver, with any answer, and even if the answer
+// did not reach the gateway.
 type ReceivedDelivery struct {
 	Merchant string // UUID
 	URL      string

@@ -1,8 +1,8 @@
 package checker
 
-// checkSources checks where the money of a new refund is from: one that was found has first
-// what exceeded the order of its payment, one by the API has nothing of that, and one by a case
-// has nothing else. The rest is first what has not settled of the order. What a dispute has is not
+// checkSources checks the sources of a new refund's money. A found refund takes first the surplus
+// of its payment over the order. A refund by the API takes none of that, and one by a case nothing
+// else. The rest comes first from unsettled money of the order. Money that a dispute has is not
 // given back.
 func (c *Checker) checkSources(o *order) {
 	var rest int64
