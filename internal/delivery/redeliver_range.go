@@ -22,9 +22,9 @@ const (
 // rangeWait is after which time a merchant with rangesMax ranges may send another one.
 const rangeWait = time.Minute
 
-// RedeliverRange sends the events of a range of time again, each to every URL that has it, or
-// to one endpoint what that selects, and returns how many events it selected, also those that
-// no URL has. A worker does it. Errors: problem kinds validation_failed, invalid_state if the
+// RedeliverRange sends the events of a range of time again: each to every URL that has it, or to
+// one endpoint if it selects the event. A worker does it. It returns how many events it selected,
+// including those that no URL has. Errors: problem kinds validation_failed, invalid_state if the
 // endpoint is disabled, and rate_limited if too many ranges of the merchant are not done.
 func (s *Service) RedeliverRange(ctx context.Context, merchant payment.ID, r *wire.RedeliverRequest) (count int, err error) {
 	v := store.Redelivery{Merchant: merchant, ID: s.Env.IDs.NewID(s.Env.Clock.Now()), Endpoint: r.Endpoint, Types: r.Types.V}

@@ -7,7 +7,7 @@ import (
 	"github.com/porteira/porteira/internal/processor"
 )
 
-// consentPath is what a processor that asks for our consent appends to the account's path.
+// consentPath is the path that a processor that asks for our consent appends to the account's.
 const consentPath = "consent"
 
 // Questions answers processors that ask before they execute a transfer.

@@ -205,7 +205,7 @@ func (s *Service) recordRefund(ctx context.Context, account string, listed *proc
 	return s.Transfers.RecordRefundReport(ctx, part, report, notice)
 }
 
-// showsEnd reports whether a part that has ended shows what is listed.
+// showsEnd reports whether a part that has ended agrees with the listed refund.
 func showsEnd(p *payment.RefundPart, listed processor.TransferState) bool {
 	if listed == processor.TransferPaid {
 		return p.Outcome == payment.PartPaid || p.Outcome == payment.PartTakenBack

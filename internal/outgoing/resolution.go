@@ -27,7 +27,7 @@ type resolution struct {
 	// searched: the report is about all transfers of the payout, not about one with a known id.
 	searched bool
 
-	contradiction store.CaseReason // what an operator must see: no money moves, or it left twice
+	contradiction store.CaseReason // for an operator: no money moves, or it left twice
 	subject       payment.Payout   // of it
 }
 

@@ -70,7 +70,7 @@ type Receive struct {
 	disputes   []payment.ID       // of report.Disputes, if they are new
 	links      transition.Links
 	elsewhere  bool              // the order is at another account now
-	bookedAt   map[string]string // of what another account has, as errSamePix: the account, by the endToEndId
+	bookedAt   map[string]string // the other account that has the Pix, as errSamePix, by the endToEndId
 }
 
 // NewReceive builds the operation that books a report. Errors: ErrInvalidPayment,

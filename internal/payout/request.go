@@ -225,7 +225,7 @@ func (v *RequestOp) Decide(l *store.Loaded, c *store.Changes) error {
 	case adopts && found.Processor != in.Processor:
 		v.elsewhere = found.Processor
 		return refuse(errElsewhere)
-	case adopts && in.Amount != found.Total: // only what left is exempt from limits and approval
+	case adopts && in.Amount != found.Total: // only money that left is exempt from limits and approval
 		return refuse(errOtherAmount)
 	}
 	used := l.Usage(in)
@@ -277,7 +277,7 @@ func (v *RequestOp) adopt(l *store.Loaded, c *store.Changes, found store.FoundTr
 	if err := outgoing.Adopt(l, c, &p, &found); err != nil {
 		return err
 	}
-	v.Payout = p // the answer shows what is stored
+	v.Payout = p // the answer shows the stored payout
 	return nil
 }
 

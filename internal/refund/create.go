@@ -178,7 +178,7 @@ func (v *CreateOp) adopt(c *store.Changes) {
 	v.Refund = c.AdoptRefund(r, v.first)
 }
 
-// amount is the amount to refund, at most what is left.
+// amount is the amount to refund, at most the rest of the pay-in.
 func (v *CreateOp) amount(left money.Cents) (money.Cents, error) {
 	amount := left
 	if v.request.Amount.Set {

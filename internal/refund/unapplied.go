@@ -31,7 +31,7 @@ func NewUnapplied(ctx context.Context, s *store.Store, of *store.Case) (*Unappli
 	return &Unapplied{Merchant: of.Merchant, Payin: of.Subject, Amount: of.Amount, ids: ids}, nil
 }
 
-// Needs reads what Check and Apply need.
+// Needs reads the rows that Check and Apply need.
 func (v *Unapplied) Needs(n *store.Needs) {
 	n.RefundsOf(v.Merchant, v.Payin)
 	n.DisputesOfPayin(v.Merchant, v.Payin)

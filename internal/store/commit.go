@@ -140,7 +140,7 @@ type Changes struct {
 	settings          []setting
 	newApprovals      []Approval
 	unapproved        []Ref                       // payouts whose approval does not expire any more
-	uncounted         map[CounterKey]limits.Count // what limits do not count any more
+	uncounted         map[CounterKey]limits.Count // no longer counted by limits
 	postings          []posting
 	events            []pendingEvent
 	count             int

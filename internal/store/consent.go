@@ -75,7 +75,7 @@ func (l *loadedConsents) note(v Consent) {
 	}
 }
 
-// loadConsents follows the lock of the payouts: it sees what was committed meanwhile.
+// loadConsents runs after the lock of the payouts, so it sees rows that were committed meanwhile.
 func (l *Loaded) loadConsents(ctx context.Context, tx *db.Tx, n *Needs) error {
 	if len(n.consents) == 0 {
 		return nil

@@ -73,7 +73,7 @@ func (l *Loaded) loadDispatch(ctx context.Context, tx *db.Tx, e *Endpoint, v dis
 	return d, err
 }
 
-// eventHead is what scanEventHead scans: an event without its body.
+// eventHead is the columns that scanEventHead scans: an event without its body.
 const eventHead = "e.number, e.id, e.type, e.subject_id"
 
 func scanEventHead(r db.Scanner) (e payment.Event, err error) {

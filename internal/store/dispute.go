@@ -65,8 +65,8 @@ func (n *Needs) Dispute(merchant payment.ID, processor, externalID string) {
 	n.disputes = append(n.disputes, disputeKey{merchant, processor, externalID})
 }
 
-// DisputesOf reads all disputes of a pay-in, which is read by its external id too, and what
-// was received for it.
+// DisputesOf reads all disputes of a pay-in, which is read by its external id too, and the money
+// that was received for it.
 func (n *Needs) DisputesOf(merchant payment.ID, externalID string) {
 	n.disputed = append(n.disputed, ExternalRef{merchant, externalID})
 }
@@ -122,7 +122,7 @@ func (l *Loaded) disputedPayins(n *Needs) []Ref {
 	return payins
 }
 
-// addReceived adds up what was received for pay-ins.
+// addReceived adds up the money that was received for pay-ins.
 func (l *Loaded) addReceived(payins []Ref, receipts []payment.Receipt) {
 	l.received = make(map[Ref]cents, len(payins))
 	for _, ref := range payins {
@@ -146,8 +146,8 @@ func (l *Loaded) DisputesOf(merchant, payin payment.ID) []payment.Dispute {
 	return list
 }
 
-// Received is what was received for a pay-in whose disputes were loaded, applied or not, in
-// cents.
+// Received is the money that was received for a pay-in whose disputes were loaded, applied or not,
+// in cents.
 func (l *Loaded) Received(merchant, payin payment.ID) money.Cents {
 	return l.received[Ref{merchant, payin}]
 }

@@ -161,7 +161,7 @@ func detailsColumn[T any](name string, of func(*T) *payment.PayinDetails) column
 	return c
 }
 
-// takeDocument is what was taken of a receivable.
+// takeDocument is the money taken of a receivable.
 type takeDocument struct {
 	Receivable payment.ID `json:"receivable"`
 	Amount     cents      `json:"amount"`
@@ -182,7 +182,7 @@ func (d takesDest) Scan(src any) error {
 	return nil
 }
 
-// takesColumn keeps what was taken of receivables as a JSON document; the empty text is
+// takesColumn keeps the money taken of receivables as a JSON document; the empty text is
 // nothing.
 func takesColumn[T any](name string, of func(*T) *payment.Takes) column[T] {
 	c := jsonColumn(name, of)

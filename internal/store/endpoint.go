@@ -140,8 +140,8 @@ func (n *Needs) NewEndpoint(merchant payment.ID) {
 	n.endpoints.fresh = append(n.endpoints.fresh, merchant)
 }
 
-// Undelivered locks all endpoints of a merchant, and reads what
-// [Loaded.Undelivered] returns of one of them.
+// Undelivered locks all endpoints of a merchant, and reads the numbers that [Loaded.Undelivered]
+// returns for one of them.
 func (n *Needs) Undelivered(merchant, endpoint payment.ID) {
 	n.Endpoints(merchant)
 	if ref := (Ref{merchant, endpoint}); !slices.Contains(n.endpoints.undelivered, ref) {

@@ -87,7 +87,7 @@ func (g *Given) Store() *Store {
 	return s
 }
 
-// Decide returns the rows after a commit of one decision, which loads what it needs.
+// Decide returns the rows after a commit of one decision, which loads the rows that it needs.
 // g is unchanged. Errors are those of decide.
 func (g *Given) Decide(n *Needs, decide func(*Loaded, *Changes) error) (Given, error) {
 	l := g.load(n)
