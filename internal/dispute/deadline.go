@@ -45,8 +45,8 @@ func defendable(d *payment.Dispute, now time.Time) bool {
 // remindBatch is how many disputes one run reads.
 const remindBatch = 100
 
-// Remind is the step of the worker that opens cases about disputes that are not defended, 7, 3 and
-// 1 days before their deadlines, or not decided for months. A dispute has one case about its
+// Remind is the step of the worker that opens cases about disputes: 7, 3 and 1 days before a
+// deadline without a defense, and after months without a decision. A dispute has one case about its
 // deadline: the next one replaces it. It is closed at the deadline, after which no defense is
 // possible.
 func (s *Service) Remind(ctx context.Context) (int, error) {

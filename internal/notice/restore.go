@@ -81,7 +81,8 @@ func rewinds(f *store.Feed, history int64) bool {
 
 // fromBackup is the cursor from which a feed is read after a restore. For payments it is the cursor
 // in the backup: entries before it are booked. A clock that ran ahead may have made the backup and
-// found the restore, so the time up to which the backup has the list counts if it is earlier.
+// found the restore. So the time up to which the backup has the list counts instead, if it is
+// earlier.
 func fromBackup(f *store.Feed, spec processor.FeedSpec, madeAt time.Time) string {
 	if f.Through.Before(madeAt) {
 		madeAt = f.Through

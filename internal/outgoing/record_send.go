@@ -240,8 +240,8 @@ func (v *RecordSendOp) scheduleLookUp(l *store.Loaded, c *store.Changes, p *paym
 
 // endSend sets the outcome of the undecided send of a payout, with its evidence. It is no error if
 // none is undecided: a fact may be reported twice. If every send was believed to have had no
-// effect, but the processor proves that it has the transfer, the last send that was not found gets
-// the proof, else the last send.
+// effect, but the processor proves that it has the transfer, the proof belongs to the last send
+// that was not found, or else to the last send.
 func endSend(l *store.Loaded, c *store.Changes, p *payment.Payout, outcome store.SendOutcome, evidence string) {
 	sends := l.Sends(p.Merchant, p.ID)
 	if endsWait(sends, outcome, l.Now()) {

@@ -223,8 +223,8 @@ func lookUpPartBefore(e processor.Effect, p *payment.RefundPart, node payment.ID
 	return p.Lookups == 0 || now.Sub(p.UpdatedAt).Abs() > lookUpIsFresh || precedes(p.UpdatedAt, node, now)
 }
 
-// A part that waits for earlier ones is considered again after half the time that it has
-// waited, within these bounds, and as soon as the part before it was accepted or has ended.
+// A part that waits for earlier ones is considered again after half the time that it has waited,
+// within these bounds. It is due at once when the part before it was accepted or has ended.
 const (
 	partWaitMin = time.Second
 	partWaitMax = time.Hour

@@ -11,9 +11,9 @@ import (
 	"github.com/porteira/porteira/internal/worker"
 )
 
-// followAfter is the schedule of look-ups of an order that is PROCESSING, or has a dispute whose
-// end is in no list, by the number of look-ups so far. They are needed because the notice of its
-// end may be lost.
+// followAfter is the schedule of look-ups, by their number so far, of an order that is PROCESSING
+// or has a dispute whose end is in no list. They are needed because the notice of its end may be
+// lost.
 var followAfter = []time.Duration{
 	time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
 }

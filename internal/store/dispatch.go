@@ -193,8 +193,8 @@ func (l *Loaded) dueAt(e *Endpoint) (list []*Delivery) {
 // again while another process sends it one of them.
 const inOrderPause = time.Second
 
-// loadInOrder postpones the deliveries that an endpoint is to get in order while another process than
-// the one that claims has one of them in flight, or an earlier one that was not attempted is not due.
+// loadInOrder postpones the deliveries that an endpoint must get in order. It does so while another
+// process has one of them in flight, or while an earlier one that was not attempted is not due.
 func (l *Loaded) loadInOrder(ctx context.Context, tx *db.Tx, e *Endpoint, waiting []*Delivery, nodes []payment.ID) error {
 	if !slices.ContainsFunc(waiting, func(d *Delivery) bool { return d.InOrder }) {
 		return nil
@@ -265,10 +265,10 @@ func (e *Endpoint) wait(now time.Time) time.Duration {
 // retryMost bounds RetryAt, which a clock that was ahead may have set.
 const retryMost = 24 * time.Hour
 
-// loadOldest puts the oldest pending delivery of an endpoint that is down before those that are
-// due, with the one that is tried after it, and postpones its others, so that none overtakes it. If
-// the oldest one is in flight or the endpoint pauses, it postpones all. One of those that wait
-// becomes due after the pause, so that the endpoint is tried again.
+// loadOldest orders the pending deliveries of an endpoint that is down. The oldest one, and the one
+// that is tried after it, come before those that are due; the others are postponed, so that none
+// overtakes it. If the oldest one is in flight or the endpoint pauses, all are postponed. One of
+// those that wait becomes due after the pause, so that the endpoint is tried again.
 func (l *Loaded) loadOldest(ctx context.Context, tx *db.Tx, e *Endpoint, waiting []*Delivery, _ []payment.ID) error {
 	wait, tried := e.wait(l.now), []*Delivery(nil)
 	if wait <= 0 {

@@ -96,8 +96,8 @@ func (l *Loaded) loadSends(ctx context.Context, tx *db.Tx, n *Needs) error {
 	return err
 }
 
-// Sending reads whether a process sends a payout of an account, and locks the account's list of
-// transfers, so that two processes do not find out at the same time that nobody does.
+// Sending reads whether a process sends a payout of an account. It locks the account's list of
+// transfers, so that of two processes only one detects first that no process does.
 func (n *Needs) Sending(account string) {
 	n.Feed(Transfers(account))
 	n.sending = append(n.sending, account)
