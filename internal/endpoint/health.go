@@ -176,9 +176,9 @@ func rewind(l *store.Loaded, e *store.Endpoint) {
 	}
 }
 
-// takeOver moves the other endpoints with the same URL back to the oldest event that this one has not
-// accepted: they relied on its deliveries, which may go to another URL now. Those that are disabled are
-// to get them, too.
+// takeOver moves the other endpoints with the same URL back to the oldest event that this one has
+// not accepted, because they relied on its deliveries, which may go to another URL now. Disabled
+// endpoints must get them, too.
 func takeOver(l *store.Loaded, c *store.Changes, e *store.Endpoint) {
 	oldest, _, _ := l.Undelivered(e)
 	if oldest == 0 {

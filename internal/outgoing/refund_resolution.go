@@ -178,8 +178,9 @@ func (v *refundResolution) paid(l *store.Loaded, c *store.Changes, p *payment.Re
 	return v.movePayin(l, c, p, p.Amount-p.Unapplied)
 }
 
-// takeAgain takes the money of a part that was believed to have failed: of unapplied money what
-// is still unapplied or was written off, then what has not settled of the order, then available money, and debt.
+// takeAgain takes the money of a part that was believed to have failed: first from its order's
+// unapplied or written-off money, if the part gave that back, then from unsettled money of the
+// order, then from available money, and the rest as debt.
 func takeAgain(l *store.Loaded, c *store.Changes, p *payment.RefundPart, r *payment.Refund) error {
 	payin, ok := l.Payin(p.Merchant, p.Payin)
 	if !ok {

@@ -132,8 +132,8 @@ func (v *claimSends) waitsForDebt(l *store.Loaded, c *store.Changes, p *payment.
 	return true
 }
 
-// waitsForDebt is [claimSends.waitsForDebt] for a part of a refund: the refund may have been given up
-// in commits that the backup lacks, and its money have left. Its account may list no transfers.
+// waitsForDebt is [claimSends.waitsForDebt] for a part of a refund: in commits that the backup lacks,
+// the refund may have been given up and its money may have left. Its account may list no transfers.
 func (v *claimRefunds) waitsForDebt(l *store.Loaded, c *store.Changes, p *payment.RefundPart) bool {
 	if !v.due.Debts {
 		return false

@@ -100,9 +100,9 @@ func (s *Service) register(ctx context.Context, m *store.Merchant, p payment.Pay
 	}
 }
 
-// registerHere registers an order at the account that the order names, if this process has
-// claimed the work, or can claim it now; else the work is another process's, or waits. op is
-// nil if no call was recorded. left is the time that the request has.
+// registerHere registers an order at the account that the order names, if this process has claimed
+// the work, or can claim it now. Otherwise another process works on it, or it waits. op is nil if
+// no call was recorded. left is the time that the request has.
 func (s *Service) registerHere(ctx context.Context, m *store.Merchant, p payment.Payin, claimed store.Charge, personal payment.PersonalData, left time.Duration, announce bool) (op *recordCharge, answer payment.Payin, err error) {
 	charger, profile, err := s.charger(p.Processor)
 	if claimed.ClaimedBy.IsZero() {

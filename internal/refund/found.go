@@ -112,10 +112,10 @@ func (v *find) mayBe(p payment.RefundPart) bool {
 	return undecided && p.Receipt == v.receipt.ID && p.Amount == v.listed.Amount
 }
 
-// Decide sets the money aside: first what exceeded the order of this payment and is still
-// unapplied or was written off, then what has not settled of the order, then available money, and debt. A
-// case is opened if it exceeds what refunds and disputes have left of the paid amount of the
-// pay-in, or if that was never paid in full.
+// Decide sets the money aside: first the surplus of this payment that is still unapplied or was
+// written off, then unsettled money of the order, then available money, and the rest as debt. A case
+// is opened if the refund exceeds the paid amount of the pay-in less refunds and disputes, or if the
+// pay-in is not paid in full.
 func (v *find) Decide(l *store.Loaded, c *store.Changes) error {
 	v.part, v.found = payment.RefundPart{}, false
 	m := v.receipt.Merchant

@@ -72,7 +72,7 @@ func credentialDefects(t *testing.T, s *store.Store, merchant payment.ID) []stor
 	return nil
 }
 
-// A credential whose row was changed outside the gateway is damaged, whatever was changed;
+// A credential whose row was changed outside the gateway is damaged, in any column;
 // the proof names it, and it can only be revoked. Then the proof names it no more: one defect
 // that stays forever would hide the next one.
 func TestEditedCredentialsAreDamaged(t *testing.T) {

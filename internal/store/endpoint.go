@@ -23,9 +23,9 @@ type Endpoint struct {
 	// Position is the number of the last event whose delivery exists. Events up to
 	// CatchUpTo are sent in order, one at a time.
 	Position, CatchUpTo int64
-	// ReadTo is the highest Position so far, set back if a delivery on which the endpoint relied went to
-	// another one or to another URL. Up to it, an event without a delivery was not for this endpoint, or
-	// its delivery was removed for its age.
+	// ReadTo is the highest Position so far. It is set back if a delivery on which the endpoint
+	// relied went to another endpoint or URL. An event up to it without a delivery was not for this
+	// endpoint, or its delivery was removed for its age.
 	ReadTo                     int64
 	Failures                   int       // since the last success
 	FailingSince               time.Time // the first of them; zero if there is none

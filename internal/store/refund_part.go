@@ -80,7 +80,7 @@ type DueRefundParts struct {
 	Account string
 	Queue   PayoutQueue
 	Limit   int
-	Debts   bool // what their merchants owe is read too, without a lock
+	Debts   bool // the debts of their merchants are read too, without a lock
 }
 
 // DueRefundParts reads due parts, oldest first, that no other process is claiming, and their
@@ -120,7 +120,7 @@ func (l *Loaded) loadDueParts(ctx context.Context, tx *db.Tx, n *Needs) (refunds
 	return refunds, l.loadOtherParts(ctx, tx, refunds)
 }
 
-// loadDebts reads what the merchants of parts owe.
+// loadDebts reads the debts of the merchants of parts.
 func (l *Loaded) loadDebts(ctx context.Context, tx *db.Tx, parts []duePart) error {
 	for i := range parts {
 		m := parts[i].Merchant
