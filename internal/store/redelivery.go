@@ -79,6 +79,9 @@ func (s *Store) EventRange(ctx context.Context, merchant payment.ID, from, to ti
 // AddRedelivery adds a range, unless an earlier run did. It returns how many others the
 // merchant has.
 func (tx *Tx) AddRedelivery(ctx context.Context, v Redelivery) (others int, err error) {
+	if err = tx.lockMerchant(ctx, v.Merchant); err != nil { // else requests at once do not count each other
+		return 0, err
+	}
 	err = tx.QueryRow(ctx, "SELECT count(*) FROM redeliveries WHERE merchant_id = $1 AND id <> $2", v.Merchant[:], v.ID[:]).Scan(&others)
 	if err != nil {
 		return 0, err
