@@ -323,3 +323,26 @@ func remove(g *coretest.Gateway) error {
 	_, err := g.Payouts.RemoveCounters(g.T.Context())
 	return err
 }
+
+// The limit of a Pix key counts it in all its forms.
+func TestFormsOfOneKeyShareALimit(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		g.SetLimits(limits.Limits{Payout: limits.Payout{PerKeyPerDay: cents(10_00)}})
+		for i, forms := range [][][2]string{
+			{{"PHONE", "+5511987654321"}, {"PHONE", "11987654321"}},
+			{{"EMAIL", "a.b@example.com"}, {"EMAIL", "A.B@Example.COM"}},
+			{{"EVP", "123E4567-E89B-12D3-A456-426655440000"}, {"EVP", "123e4567-e89b-12d3-a456-426655440000"}},
+		} {
+			for j, f := range forms {
+				r := coretest.PayoutRequest(fmt.Sprint(i, j), 6_00)
+				r.PIXKeyType, r.PIXKey, r.NormalKey = wire.Some(f[0]), wire.Some(f[1]), ""
+				var errs wire.Errors
+				r.Check(wire.Rules{}, &errs)
+				_, _, err := g.Payouts.Request(t.Context(), g.Merchant, r)
+				if (j == 0) != (err == nil) || j > 0 && !problem.Is(err, problem.LimitExceeded) {
+					t.Errorf("%v: %v", f, err)
+				}
+			}
+		}
+	})
+}
