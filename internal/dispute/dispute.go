@@ -200,22 +200,22 @@ func (v following) take(d *payment.Dispute) error {
 // bringBack makes written-off surplus unapplied again, with a case, if a dispute has taken more of
 // its payment. The platform must not keep money that the merchant pays back.
 func (v following) bringBack(d *payment.Dispute, more money.Cents) error {
-	surplus := more
+	surplus, receipt := more, payment.ID{}
 	for _, r := range v.l.ReceiptsOf(v.p.Merchant, v.p.ID) {
 		if d.PaymentID != "" && r.Processor == d.Processor && r.ExternalID == d.PaymentID {
-			surplus = r.Amount - r.Applied
+			surplus, receipt = r.Amount-r.Applied, r.ID
 		}
 	}
-	amount := min(more, surplus, v.l.WrittenOff(v.p.Merchant, v.p.ID))
+	amount := min(more, surplus, v.l.WrittenOff(v.p.Merchant, v.p.ID, receipt))
 	if amount <= 0 {
 		return nil
 	}
-	return BringBack(v.c, v.p.Merchant, v.p.ID, amount, store.ReasonDisputed)
+	return BringBack(v.c, v.p.Merchant, v.p.ID, receipt, amount, store.ReasonDisputed)
 }
 
-// BringBack makes written-off surplus of a pay-in unapplied again, with a case.
-func BringBack(c *store.Changes, merchant, payin payment.ID, amount money.Cents, why store.CaseReason) error {
-	c.OpenCase(store.Case{Merchant: merchant, Kind: store.CaseOverpaid, Subject: payin, Amount: amount, Params: why.With(nil)})
+// BringBack makes written-off surplus of a payment of a pay-in unapplied again, with a case.
+func BringBack(c *store.Changes, merchant, payin, receipt payment.ID, amount money.Cents, why store.CaseReason) error {
+	c.OpenCase(store.Case{Merchant: merchant, Kind: store.CaseOverpaid, Subject: payin, Amount: amount, Params: why.With(store.OfReceipt(receipt))})
 	return c.Post(merchant, payin, ledger.BringBackUnapplied(amount))
 }
 

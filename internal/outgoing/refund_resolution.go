@@ -189,7 +189,7 @@ func takeAgain(l *store.Loaded, c *store.Changes, p *payment.RefundPart, r *paym
 	left := payment.SurplusLeft(&payin, l.ReceiptsOf(p.Merchant, p.Payin), l.RefundPartsOf(p.Merchant, p.Payin))
 	onlyUnapplied := p.Unapplied == p.Amount
 	var err error
-	if p.Unapplied, err = TakeUnapplied(l, c, p.Merchant, p.Payin, min(p.Unapplied, left)); err != nil {
+	if p.Unapplied, err = TakeUnapplied(l, c, p, min(p.Unapplied, left)); err != nil {
 		return err
 	}
 	if onlyUnapplied { // others may have its money now
@@ -200,25 +200,30 @@ func takeAgain(l *store.Loaded, c *store.Changes, p *payment.RefundPart, r *paym
 	return c.Post(p.Merchant, r.ID, ledger.FindRefund(of, l.Balances(p.Merchant)[ledger.Available], p.Amount))
 }
 
-// Unapplied is the unapplied money of an order, in cents, by its open cases, which are loaded.
-func Unapplied(l *store.Loaded, merchant, payin payment.ID) (sum money.Cents) {
+// Unapplied returns the open cases about unapplied money of a payment of an order, or of no named
+// payment, and their sum in cents. They are loaded.
+func Unapplied(l *store.Loaded, merchant, payin, receipt payment.ID) (list []store.Case, sum money.Cents) {
 	for _, v := range l.OpenCasesAbout(merchant, payin, store.CaseOverpaid) {
-		sum += v.Amount
+		if v.MayBeOf(receipt) {
+			list, sum = append(list, v), sum+v.Amount
+		}
 	}
-	return sum
+	return list, sum
 }
 
-// TakeUnapplied closes the open cases about unapplied money of an order, as up to amount of it
-// was given back to its payer, and returns how much. The rest of the last one gets a new
+// TakeUnapplied closes the open cases about unapplied money of the payment of a part, as up to amount
+// of it was given back to its payer, and returns how much. The rest of the last one gets a new
 // case. If they do not suffice, written-off money is unapplied again first: the platform must not
 // keep what has left. The disputes of the order are loaded; the caller posts the entry.
-func TakeUnapplied(l *store.Loaded, c *store.Changes, merchant, payin payment.ID, amount money.Cents) (taken money.Cents, err error) {
-	if back := min(amount-Unapplied(l, merchant, payin), l.WrittenOff(merchant, payin)); back > 0 {
-		if err := dispute.BringBack(c, merchant, payin, back, store.ReasonGivenBack); err != nil {
+func TakeUnapplied(l *store.Loaded, c *store.Changes, p *payment.RefundPart, amount money.Cents) (taken money.Cents, err error) {
+	_, sum := Unapplied(l, p.Merchant, p.Payin, p.Receipt)
+	if back := min(amount-sum, l.WrittenOff(p.Merchant, p.Payin, p.Receipt)); back > 0 {
+		if err := dispute.BringBack(c, p.Merchant, p.Payin, p.Receipt, back, store.ReasonGivenBack); err != nil {
 			return 0, err
 		}
 	}
-	for _, v := range l.OpenCasesAbout(merchant, payin, store.CaseOverpaid) {
+	list, _ := Unapplied(l, p.Merchant, p.Payin, p.Receipt)
+	for _, v := range list {
 		if taken == amount {
 			break
 		}
@@ -226,7 +231,7 @@ func TakeUnapplied(l *store.Loaded, c *store.Changes, merchant, payin payment.ID
 		taken += n
 		c.CloseCase(v.Merchant, v.ID, store.ResolvedByProof)
 		if rest := v.Amount - n; rest > 0 {
-			c.OpenCase(store.Case{Merchant: merchant, Kind: store.CaseOverpaid, Subject: payin, Amount: rest})
+			c.OpenCase(v.Rest(rest))
 		}
 	}
 	return taken, nil
@@ -337,7 +342,7 @@ func (v *refundResolution) takenBack(l *store.Loaded, c *store.Changes, p *payme
 
 // openOverpaid opens a case about unapplied money that did not reach its payer.
 func openOverpaid(c *store.Changes, p *payment.RefundPart) {
-	c.OpenCase(store.Case{Merchant: p.Merchant, Kind: store.CaseOverpaid, Subject: p.Payin, Amount: p.Unapplied})
+	c.OpenCase(store.Case{Merchant: p.Merchant, Kind: store.CaseOverpaid, Subject: p.Payin, Amount: p.Unapplied, Params: store.OfReceipt(p.Receipt)})
 }
 
 // contradict leaves the ledger unchanged and opens a case.

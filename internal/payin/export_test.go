@@ -22,6 +22,14 @@ func (v *Receive) ToPlatform() *Receive {
 	return v
 }
 
+// FirstReceipt is the id of an operation's first receipt; "" if it has none.
+func (v *Receive) FirstReceipt() string {
+	if len(v.receipts) == 0 {
+		return ""
+	}
+	return v.receipts[0].ID.String()
+}
+
 // NewRecordCharge builds the operation that records the answer to the first call about a
 // charge. announce: the merchant has had an answer without the charge.
 func (s *Service) NewRecordCharge(p payment.Payin, node payment.ID, answer processor.ChargeAnswer, announce bool) write.Operation {

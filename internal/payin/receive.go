@@ -267,7 +267,7 @@ func (v *Receive) applyReceipt(l *store.Loaded, c *store.Changes, p *payment.Pay
 	if !moved {
 		return fmt.Errorf("payin: no cell for surplus in %s", p.Status)
 	}
-	c.OpenCase(store.Case{Merchant: p.Merchant, Kind: store.CaseOverpaid, Subject: p.ID, Amount: surplus})
+	c.OpenCase(store.Case{Merchant: p.Merchant, Kind: store.CaseOverpaid, Subject: p.ID, Amount: surplus, Params: store.OfReceipt(r.ID)})
 	return nil
 }
 

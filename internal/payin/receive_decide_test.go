@@ -34,7 +34,7 @@ const (
 		+events payin.underpaid`
 	kept1 = `
 		+receipts 100 0
-		+cases overpaid 100
+		+cases overpaid 100 receipt:{receipt}
 		+postings received_unapplied clearing:bank -100
 		+postings received_unapplied unapplied 100
 		+events payin.overpaid`
@@ -59,7 +59,7 @@ var receiveDecisions = []decision{
 	{name: "more than the amount", op: receives("pay A 120"), changes: `
 		payins end_to_end_id:→EA next_at:in 1h0m0s→- paid_amount:0→10000 paid_at:-→now status:PENDING→PAID version:2→4
 		+receipts 12000 10000
-		+cases overpaid 2000
+		+cases overpaid 2000 receipt:{receipt}
 		+postings received clearing:bank -10000
 		+postings received available 10000
 		+postings received_unapplied clearing:bank -2000
@@ -74,7 +74,7 @@ var receiveDecisions = []decision{
 	{name: "failed", given: "fail", op: receives("pay A 100"), changes: `
 		payins version:3→4
 		+receipts 10000 0
-		+cases overpaid 10000
+		+cases overpaid 10000 receipt:{receipt}
 		+postings received_unapplied clearing:bank -10000
 		+postings received_unapplied unapplied 10000
 		+events payin.overpaid`},

@@ -111,7 +111,7 @@ func cents(text string) money.Cents {
 type decision struct {
 	name, given string
 	op          func(s *story) write.Operation
-	changes     string // {externalId} is the pay-in's
+	changes     string // {externalId} is the pay-in's, {receipt} the id of the first new payment
 	again       string // what it changes when it is committed once more
 	refused     problem.Kind
 }
@@ -128,7 +128,11 @@ func testDecisions(t *testing.T, table []decision) {
 			if row.refused != "" {
 				s.WantRefusal(op, row.refused)
 			} else {
-				s.WantDecision(op, strings.ReplaceAll(row.changes, "{externalId}", s.payin.ExternalID), row.again)
+				receipt := ""
+				if v, ok := op.(*payin.Receive); ok {
+					receipt = v.FirstReceipt()
+				}
+				s.WantDecision(op, strings.NewReplacer("{externalId}", s.payin.ExternalID, "{receipt}", receipt).Replace(row.changes), row.again)
 			}
 			s.WantProven()
 		})

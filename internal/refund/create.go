@@ -200,7 +200,12 @@ func notPossible(why string) error { return problem.New(problem.RefundNotPossibl
 // split divides the amount among the payments that can be given back.
 func (v *CreateOp) split(l *store.Loaded, p *payment.Payin, amount money.Cents, parts []payment.RefundPart) ([]payment.RefundSlice, error) {
 	sources, why := v.windows.possible(p, l.ReceiptsOf(p.Merchant, p.ID), parts, l.Now())
-	list, ok := payment.SplitRefund(amount, sources, outgoing.Unapplied(l, p.Merchant, p.ID))
+	_, unapplied := outgoing.Unapplied(l, p.Merchant, p.ID, payment.ID{}) // that names no payment
+	for i := range sources {
+		_, of := outgoing.Unapplied(l, p.Merchant, p.ID, sources[i].Receipt.ID)
+		sources[i].Surplus = max(sources[i].Surplus-(of-unapplied), 0)
+	}
+	list, ok := payment.SplitRefund(amount, sources, unapplied)
 	switch {
 	case ok:
 		return list, nil

@@ -134,7 +134,8 @@ func (v *find) Decide(l *store.Loaded, c *store.Changes) error {
 		return store.ErrNotFound
 	}
 	receipts := l.ReceiptsOf(m, p.ID)
-	unapplied, err := outgoing.TakeUnapplied(l, c, m, p.ID, min(v.listed.Amount, v.surplus(parts), payment.SurplusLeft(&p, receipts, parts)))
+	unapplied, err := outgoing.TakeUnapplied(l, c, &payment.RefundPart{Merchant: m, Payin: p.ID, Receipt: v.receipt.ID},
+		min(v.listed.Amount, v.surplus(parts), payment.SurplusLeft(&p, receipts, parts)))
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ type Unapplied struct {
 	Payin    payment.ID
 	Amount   money.Cents
 
+	of  store.Case
 	ids func(part int) string
 }
 
@@ -28,7 +29,7 @@ func NewUnapplied(ctx context.Context, s *store.Store, of *store.Case) (*Unappli
 		return nil, err
 	}
 	ids := func(part int) string { return externalID(s, &m, "\x00case\x00"+of.ID.String(), part) }
-	return &Unapplied{Merchant: of.Merchant, Payin: of.Subject, Amount: of.Amount, ids: ids}, nil
+	return &Unapplied{Merchant: of.Merchant, Payin: of.Subject, Amount: of.Amount, of: *of, ids: ids}, nil
 }
 
 // Needs reads the rows that Check and Apply need.
@@ -38,9 +39,11 @@ func (v *Unapplied) Needs(n *store.Needs) {
 	n.Balances(v.Merchant)
 }
 
-// split takes the surplus of its payments over the order.
+// split takes the surplus over the order of the case's payment, or of all payments if the case names
+// none.
 func (v *Unapplied) split(l *store.Loaded) ([]payment.RefundSlice, bool) {
-	return payment.SplitUnapplied(v.Amount, payment.RefundSources(l.ReceiptsOf(v.Merchant, v.Payin), l.RefundPartsOf(v.Merchant, v.Payin)))
+	list := payment.RefundSources(l.ReceiptsOf(v.Merchant, v.Payin), l.RefundPartsOf(v.Merchant, v.Payin))
+	return payment.SplitUnapplied(v.Amount, slices.DeleteFunc(list, func(s payment.RefundSource) bool { return !v.of.MayBeOf(s.Receipt.ID) }))
 }
 
 // Check returns a problem of kind invalid_state if the pay-in has an open or lost dispute, even one

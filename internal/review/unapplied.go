@@ -92,11 +92,11 @@ func applyUnapplied(v *Resolve, l *store.Loaded, c *store.Changes) error {
 		return err
 	}
 	if rest := amount - applied; rest > 0 {
-		of := p.ID
+		left := store.Case{Merchant: m, Kind: store.CaseOverpaid, Subject: p.ID, Amount: rest, Params: store.OfReceipt(v.opened.Subject)}
 		if v.opened.Kind == store.CaseOverpaid {
-			of = v.opened.Subject
+			left = v.opened.Rest(rest)
 		}
-		v.Result.Rest = c.OpenCase(store.Case{Merchant: m, Kind: store.CaseOverpaid, Subject: of, Amount: rest})
+		v.Result.Rest = c.OpenCase(left)
 	}
 	return nil
 }

@@ -157,7 +157,7 @@ func TestUnmatchedReceipt(t *testing.T) {
 		d.WantDecision(d.operation(r), `
 			payins next_at:in 1h0m0s→- paid_amount:0→10000 paid_at:-→now status:PENDING→PAID version:2→3
 			cases closed_at:-→now resolution:→apply
-			+cases overpaid 1000
+			+cases overpaid 1000 receipt:`+v.Subject.String()+`
 			+decisions confirmed apply bia `+inputs+`
 			+postings unidentified_moved unidentified -11000
 			+postings unidentified_moved clearing:bank 11000

@@ -20,7 +20,7 @@ type CaseKind string
 
 // The kinds, and the parameters that each has besides subject and amount.
 const (
-	CaseOverpaid         CaseKind = "overpaid"            // subject: pay-in; amount: the surplus, in unapplied
+	CaseOverpaid         CaseKind = "overpaid"            // subject: pay-in; amount: the surplus, in unapplied; receipt: see [OfReceipt]
 	CaseUnmatchedReceipt CaseKind = "unmatched_receipt"   // subject: receipt; processor, externalId: its money names no order, and is the platform's
 	CasePayoutUnknown    CaseKind = "payout_unknown"      // subject: payout; reason
 	CasePayoutWaiting    CaseKind = "payout_waiting"      // subject: payout; for an hour no send had an effect: the processor answers "later" or cannot be reached; or reason
@@ -278,32 +278,6 @@ func (l *Loaded) loadCases(ctx context.Context, tx *db.Tx, n *Needs) error {
 		l.cases.decisions[ref] = append(l.cases.decisions[ref], decisions[i])
 	}
 	return err
-}
-
-// overpaidDisputed are the pay-ins whose disputes were loaded, and which received more than was
-// applied to them.
-func (l *Loaded) overpaidDisputed(n *Needs) []Ref {
-	return slices.DeleteFunc(l.disputedPayins(n), func(ref Ref) bool {
-		p := l.payins.rows[ref]
-		return l.received[ref] <= p.PaidAmount
-	})
-}
-
-// WrittenOff is the surplus of a pay-in, in cents, that operators have written off, less the part
-// that was brought back since. The pay-in's disputes were loaded.
-func (l *Loaded) WrittenOff(merchant, payin payment.ID) (sum cents) {
-	for _, v := range l.cases.rows {
-		if v.Merchant != merchant || v.Subject != payin || v.Kind != CaseOverpaid {
-			continue
-		}
-		if v.Resolution == ResolvedWriteOff {
-			sum += v.Amount
-		}
-		if reason := v.Params.Reason(); reason == ReasonDisputed || reason == ReasonGivenBack {
-			sum -= v.Amount
-		}
-	}
-	return sum
 }
 
 // Case is a loaded case; false if there is none.

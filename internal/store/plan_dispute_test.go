@@ -41,7 +41,7 @@ func (v *exercise) answer(count int) {
 				v.t.Errorf("dispute %d of %d has answers %v", i, count, list)
 			}
 			l.OpenCasesAbout(m, d.Payin, store.CaseOverpaid)
-			l.WrittenOff(m, d.Payin)
+			l.WrittenOff(m, d.Payin, payment.ID{})
 			list[0].ClaimedBy, list[0].NextAt = v.node, time.Time{}
 			c.SetAnswer(list[0])
 		}
