@@ -1,6 +1,7 @@
 package refund_test
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
@@ -182,6 +183,20 @@ func (m *mixed) do(r *rapid.T) {
 	}
 }
 
+// checkWrittenOff compares what was written off of each payment with what the bank has left of it.
+func (m *mixed) checkWrittenOff(r *rapid.T) {
+	list, err := m.Store.Receipts(m.T.Context(), m.Merchant.ID, m.payin.ID)
+	m.Must(err)
+	for _, v := range list {
+		var sum money.Cents
+		m.Query(fmt.Sprintf(`SELECT coalesce(sum(CASE WHEN params LIKE '%%"reason"%%' THEN -amount ELSE 0 END + CASE WHEN resolution = 'write-off' THEN amount ELSE 0 END), 0)
+			FROM cases WHERE kind = 'overpaid' AND params LIKE '%%%s%%'`, v.ID), func(rows *sql.Rows) error { return rows.Scan(&sum) })
+		if left := v.Amount - m.given(v.ExternalID) - m.disputed(v.ExternalID); sum > left {
+			r.Fatalf("%d of %s is written off, the bank has %d left\n%s", sum, v.ExternalID, left, m.Log)
+		}
+	}
+}
+
 // finish lets every refund end.
 func (m *mixed) finish() {
 	m.Bank.Refunds.Answer = nil
@@ -246,6 +261,7 @@ func TestMixedOperations(t *testing.T) {
 		if left := received - given - lost - open; b[ledger.WrittenOff] > left {
 			r.Fatalf("%d is written off, the bank has %d left\n%s", b[ledger.WrittenOff], left, m.Log)
 		}
+		m.checkWrittenOff(r)
 		if p := m.ReadPayin(m.payin); p.RefundedAmount > p.PaidAmount {
 			r.Fatalf("%d of %d is refunded", p.RefundedAmount, p.PaidAmount)
 		}

@@ -73,7 +73,7 @@ func with(o Option, how store.Resolution) Option {
 // rules is every resolution of every kind. A kind without a row cannot be resolved.
 var rules = slices.Concat(refundRules, []rule{
 	{kind: store.CaseOverpaid, Option: apply, needs: needsOrder, check: checkOrder, effect: applyUnapplied},
-	{kind: store.CaseOverpaid, Option: writeOff, needs: needsBalances, effect: writeOffUnapplied},
+	{kind: store.CaseOverpaid, Option: writeOff, needs: needsWriteOff, check: checkWriteOff, effect: writeOffUnapplied},
 	{kind: store.CaseUnmatchedReceipt, Option: assign, prepare: findMerchant, needs: needsAssign, check: checkOrder, effect: assignUnidentified},
 	{kind: store.CaseUnmatchedReceipt, Option: writeOff, needs: needsBalances, effect: writeOffUnidentified},
 

@@ -98,3 +98,23 @@ func TestRestOfForeignMoneyIsOfNoPayment(t *testing.T) {
 		d.refused(request(&v, store.ResolvedReturn), problem.RefundNotPossible)
 	})
 }
+
+// The platform cannot keep surplus that a dispute has taken from the merchant; once the dispute is won,
+// it can.
+func TestDisputedSurplusIsNotWrittenOff(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		d := newDesk(g)
+		p := d.PaidPayin("p", 100_00, 30_00)
+		report := func(state processor.DisputeState) {
+			d.Bank.Disputes(p.ExternalID, processor.Dispute{ID: "D", PaymentID: "p 2", Amount: 10_00, State: state})
+			d.Notify(string(state), "charge "+p.ExternalID)
+			d.Apply()
+		}
+		report(processor.DisputeOpen)
+		v := d.only(store.CaseOverpaid)
+		d.refused(request(&v, store.ResolvedWriteOff), problem.InvalidState)
+		report(processor.DisputeWon)
+		d.resolve(request(&v, store.ResolvedWriteOff))
+		d.wantUnapplied(received, 0, 30_00)
+	})
+}

@@ -3,9 +3,11 @@ package review
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/porteira/porteira/internal/dispute"
 	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/receivable"
@@ -97,6 +99,45 @@ func applyUnapplied(v *Resolve, l *store.Loaded, c *store.Changes) error {
 			left = v.opened.Rest(rest)
 		}
 		v.Result.Rest = c.OpenCase(left)
+	}
+	return nil
+}
+
+func needsWriteOff(v *Resolve, n *store.Needs) {
+	n.RefundsOf(v.opened.Merchant, v.opened.Subject)
+	n.DisputesOfPayin(v.opened.Merchant, v.opened.Subject)
+	n.Balances(v.opened.Merchant)
+}
+
+// checkWriteOff returns a problem if a dispute has taken from the merchant what the platform would keep
+// of the payment.
+func checkWriteOff(v *Resolve, l *store.Loaded) error {
+	m, p := v.opened.Merchant, v.opened.Subject
+	list := slices.DeleteFunc(slices.Clone(l.ReceiptsOf(m, p)), func(r payment.Receipt) bool { return !v.opened.MayBeOf(r.ID) })
+	if len(list) == 0 { // it came for another order
+		return nil
+	}
+	of := payment.ID{} // all of them
+	if len(list) == 1 {
+		of = list[0].ID
+	}
+	left := -l.WrittenOff(m, p, of)
+	for _, r := range list {
+		left += r.Amount
+		for _, part := range l.RefundPartsOf(m, p) {
+			if part.Receipt == r.ID {
+				left -= part.InUse()
+			}
+		}
+	}
+	var disputed money.Cents
+	for _, d := range l.DisputesOf(m, p) {
+		if d.PaymentID == "" || slices.ContainsFunc(list, func(r payment.Receipt) bool { return r.Processor == d.Processor && r.ExternalID == d.PaymentID }) {
+			disputed += d.InUse()
+		}
+	}
+	if disputed > 0 && v.opened.Amount > left-disputed {
+		return problem.New(problem.InvalidState, "A dispute has taken money of this payment from the merchant. Apply the surplus; if the dispute is won, it can be written off.")
 	}
 	return nil
 }
