@@ -118,3 +118,25 @@ func TestDisputedSurplusIsNotWrittenOff(t *testing.T) {
 		d.wantUnapplied(received, 0, 30_00)
 	})
 }
+
+// Surplus of an order that other money has paid, and that was written off, comes back like any other.
+func TestWrittenOffSurplusOfAnOrderPaidByForeignMoney(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		d := newDesk(g)
+		d.receive(d.Store.ExternalID(&d.Merchant, payment.OperationPayin, "never requested"), 100_00)
+		v := d.only(store.CaseUnmatchedReceipt)
+		q := d.Payin(d.Merchant, "in", "")
+		r := request(&v, store.ResolvedApply)
+		r.Merchant, r.Order = d.Merchant.ID, q.ID
+		d.resolve(r)
+		r.Actor = "bia"
+		d.resolve(r)
+		d.receive(q.ExternalID, 30_00)
+		v = d.only(store.CaseOverpaid)
+		d.resolve(request(&v, store.ResolvedWriteOff))
+		d.Bank.RefundAtPanel("panel", d.Bank.Incoming[1].ID, 30_00)
+		d.ReadFeeds()
+		d.wantUnapplied(received, 0, 0)
+		d.WantPayin(q, payment.PayinPaid, 100_00, 1)
+	})
+}

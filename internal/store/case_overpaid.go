@@ -33,13 +33,10 @@ func (v *Case) MayBeOf(receipt payment.ID) bool {
 	return of == "" || of == receipt.String()
 }
 
-// overpaidDisputed are the pay-ins whose disputes were loaded, and for which more was received than
-// was applied to them.
+// overpaidDisputed are the pay-ins whose disputes were loaded, and of one of whose payments more was
+// received than was applied to them.
 func (l *Loaded) overpaidDisputed(n *Needs) []Ref {
-	return slices.DeleteFunc(l.disputedPayins(n), func(ref Ref) bool {
-		p := l.payins.rows[ref]
-		return l.received[ref] <= p.PaidAmount
-	})
+	return slices.DeleteFunc(l.disputedPayins(n), func(ref Ref) bool { return !l.overpaid[ref] })
 }
 
 // WrittenOff is what operators have written off of the surplus of a payment, or of all payments if

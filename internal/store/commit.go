@@ -58,6 +58,7 @@ type Loaded struct {
 	charges     loadedCharges
 	disputes    map[disputeKey]payment.Dispute
 	received    map[Ref]cents // of pay-ins whose disputes were loaded
+	overpaid    map[Ref]bool  // those of them that got a payment of more than was applied of it
 	answers     loadedAnswers
 	endpoints   loadedEndpoints
 	receivables map[Ref]Receivable

@@ -124,12 +124,14 @@ func (l *Loaded) disputedPayins(n *Needs) []Ref {
 
 // addReceived adds up the money that was received for pay-ins.
 func (l *Loaded) addReceived(payins []Ref, receipts []payment.Receipt) {
-	l.received = make(map[Ref]cents, len(payins))
+	l.received, l.overpaid = make(map[Ref]cents, len(payins)), map[Ref]bool{}
 	for _, ref := range payins {
 		l.received[ref] = 0
 	}
 	for i := range receipts {
-		l.received[Ref{receipts[i].Merchant, receipts[i].Payin}] += receipts[i].Amount
+		r, of := &receipts[i], Ref{receipts[i].Merchant, receipts[i].Payin}
+		l.received[of] += r.Amount
+		l.overpaid[of] = l.overpaid[of] || r.Amount > r.Applied
 	}
 }
 
