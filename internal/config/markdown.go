@@ -41,20 +41,19 @@ source. ` + "`PORTEIRA_SERVICE_*` and `PORTEIRA_PORT*`" + `, which Kubernetes se
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", o.Name, kind, defaultsText(o), by, o.Meaning)
 	}
 	b.WriteString(`
+"admin" stands for the commands on a gateway's database: merchant, credential, account, route,
+limit, payout, dispute, price, case, verify, backup, migrate. "porteira doctor" reads the options of serve.
+
 ## Risks
 
 ` + "`porteira serve`" + ` refuses these settings, all in one message. ` + "`accept-risk`" + ` with the names of risks accepts them.
 
-| risk | what accepting it gives up |
+| risk | risk if accepted |
 |---|---|
 `)
 	for _, r := range Risks {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", r.Name, r.GivesUp)
 	}
-	b.WriteString(`
-"admin" stands for the commands on a gateway's database: merchant, credential, account, route,
-limit, payout, dispute, price, case, verify, backup, migrate. "porteira doctor" reads the options of serve.
-`)
 	return b.String()
 }
 
