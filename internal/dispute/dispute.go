@@ -190,16 +190,16 @@ func (v following) take(d *payment.Dispute) error {
 	if _, err := transition.Payin(v.l, v.c, v.p, v.links, on, entry); err != nil {
 		return err
 	}
-	if err := v.bringBack(d, more); err != nil || d.Status != payment.DisputeLost {
+	if err := v.reverseWriteOff(d, more); err != nil || d.Status != payment.DisputeLost {
 		return err
 	}
 	_, err := transition.Payin(v.l, v.c, v.p, v.links, v.trigger(d, payment.OnLose), ledger.LoseDispute(d.Processor, more))
 	return err
 }
 
-// bringBack makes written-off surplus unapplied again, with a case, if a dispute has taken more of
+// reverseWriteOff makes written-off surplus unapplied again, with a case, if a dispute has taken more of
 // its payment. The platform must not keep money that the merchant pays back.
-func (v following) bringBack(d *payment.Dispute, more money.Cents) error {
+func (v following) reverseWriteOff(d *payment.Dispute, more money.Cents) error {
 	surplus, receipt := more, payment.ID{}
 	for _, r := range v.l.ReceiptsOf(v.p.Merchant, v.p.ID) {
 		if d.PaymentID != "" && r.Processor == d.Processor && r.ExternalID == d.PaymentID {
@@ -210,11 +210,11 @@ func (v following) bringBack(d *payment.Dispute, more money.Cents) error {
 	if amount <= 0 {
 		return nil
 	}
-	return BringBack(v.c, v.p.Merchant, v.p.ID, receipt, amount, store.ReasonDisputed)
+	return ReverseWriteOff(v.c, v.p.Merchant, v.p.ID, receipt, amount, store.ReasonDisputed)
 }
 
-// BringBack makes written-off surplus of a payment of a pay-in unapplied again, with a case.
-func BringBack(c *store.Changes, merchant, payin, receipt payment.ID, amount money.Cents, why store.CaseReason) error {
+// ReverseWriteOff makes written-off surplus of a payment of a pay-in unapplied again, with a case.
+func ReverseWriteOff(c *store.Changes, merchant, payin, receipt payment.ID, amount money.Cents, why store.CaseReason) error {
 	c.OpenCase(store.Case{Merchant: merchant, Kind: store.CaseOverpaid, Subject: payin, Amount: amount, Params: why.With(store.OfReceipt(receipt))})
 	return c.Post(merchant, payin, ledger.BringBackUnapplied(amount))
 }

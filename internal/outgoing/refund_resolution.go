@@ -218,7 +218,7 @@ func Unapplied(l *store.Loaded, merchant, payin, receipt payment.ID) (list []sto
 func TakeUnapplied(l *store.Loaded, c *store.Changes, p *payment.RefundPart, amount money.Cents) (taken money.Cents, err error) {
 	_, sum := Unapplied(l, p.Merchant, p.Payin, p.Receipt)
 	if back := min(amount-sum, l.WrittenOff(p.Merchant, p.Payin, p.Receipt)); back > 0 {
-		if err := dispute.BringBack(c, p.Merchant, p.Payin, p.Receipt, back, store.ReasonGivenBack); err != nil {
+		if err := dispute.ReverseWriteOff(c, p.Merchant, p.Payin, p.Receipt, back, store.ReasonGivenBack); err != nil {
 			return 0, err
 		}
 	}

@@ -33,7 +33,7 @@ func (s *Service) otherAccounts(ctx context.Context, m *store.Merchant, p *payme
 		switch {
 		case r.Account == p.Processor:
 			own = len(list)
-		case !slices.Contains(tried, r.Account) && !sparesBudget(s.Processors.Find(r.Account), p.Details.Origin) && processor.Eligible(s.Processors, r, order) == nil:
+		case !slices.Contains(tried, r.Account) && !budgetIsReserved(s.Processors.Find(r.Account), p.Details.Origin) && processor.Eligible(s.Processors, r, order) == nil:
 			list = append(list, r.Account)
 		}
 	}

@@ -25,7 +25,7 @@ func (s *Service) Create(ctx context.Context, m store.Merchant, r *wire.PayinReq
 		if other != nil || !found {
 			return p, false, cmp.Or(other, err)
 		}
-		return s.carryOn(ctx, m, p, r, true)
+		return s.chargeStored(ctx, m, p, r, true)
 	}
 	if !op.Payin.Ready() {
 		return s.createCharged(ctx, m, op, r)
@@ -62,12 +62,12 @@ func (s *Service) created(ctx context.Context, m store.Merchant, op *CreateOp, r
 			return p, false, err
 		}
 	}
-	return s.carryOn(ctx, m, op.Payin, r, !op.Fresh)
+	return s.chargeStored(ctx, m, op.Payin, r, !op.Fresh)
 }
 
-// carryOn charges a stored order at the order's own account. The merchant's routes may name another
+// chargeStored charges a stored order at the order's own account. The merchant's routes may name another
 // one by now.
-func (s *Service) carryOn(ctx context.Context, m store.Merchant, p payment.Payin, r *wire.PayinRequest, replayed bool) (payment.Payin, bool, error) {
+func (s *Service) chargeStored(ctx context.Context, m store.Merchant, p payment.Payin, r *wire.PayinRequest, replayed bool) (payment.Payin, bool, error) {
 	if p.Ready() || p.Status != payment.PayinPending {
 		return p, replayed, nil
 	}
@@ -93,13 +93,13 @@ type CreateOp struct {
 	charge store.Charge // as it was claimed, MayExist as before; zero if it was not
 }
 
-// budgetWait is after how long an order that sparesBudget refuses may be sent again.
+// budgetWait is after how long an order that budgetIsReserved refuses may be sent again.
 const budgetWait = time.Minute
 
-// sparesBudget reports whether an order is refused because the rest of the account's budget of
+// budgetIsReserved reports whether an order is refused because the rest of the account's budget of
 // requests is reserved for others: anyone can send orders without credentials, and each takes
 // requests.
-func sparesBudget(proc processor.Processor, origin string) bool {
+func budgetIsReserved(proc processor.Processor, origin string) bool {
 	b, ok := proc.(processor.Budgeted)
 	return ok && origin == payment.OriginPublic && b.BudgetLow()
 }
@@ -115,7 +115,7 @@ func (s *Service) NewCreateOp(m store.Merchant, r *wire.PayinRequest) (*CreateOp
 	if err != nil {
 		return nil, err
 	}
-	if sparesBudget(proc, r.Origin()) {
+	if budgetIsReserved(proc, r.Origin()) {
 		return nil, problem.New(problem.RateLimited, "Too many orders without credentials.").
 			WithQuota(problem.Quota{Name: "processor-budget", Window: budgetWait}, budgetWait)
 	}

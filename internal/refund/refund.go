@@ -73,19 +73,19 @@ func (s *Service) Windows() Windows {
 	return w
 }
 
-// obstacle is a reason why a payment cannot be given back.
-type obstacle int
+// refusal is a reason why a payment cannot be given back.
+type refusal int
 
-// The obstacles. If there are several, the last one is reported.
+// The refusals. If there are several, the last one is reported.
 const (
-	none     obstacle = iota
+	none     refusal = iota
 	tooLate           // the window has passed
 	noMethod          // the processor cannot give the method back
 	notOpen           // this process cannot open the account: another one may, or this one later
 )
 
-// obstacle returns why a payment cannot be given back now.
-func (w Windows) obstacle(method payment.Method, r *payment.Receipt, now time.Time) obstacle {
+// refusal returns why a payment cannot be given back now.
+func (w Windows) refusal(method payment.Method, r *payment.Receipt, now time.Time) refusal {
 	methods, open := w[r.Processor]
 	window, ok := methods[method]
 	switch {
@@ -101,9 +101,9 @@ func (w Windows) obstacle(method payment.Method, r *payment.Receipt, now time.Ti
 }
 
 // possible lists the payments of a pay-in that can be given back now, and why others cannot.
-func (w Windows) possible(p *payment.Payin, receipts []payment.Receipt, parts []payment.RefundPart, now time.Time) (list []payment.RefundSource, why obstacle) {
+func (w Windows) possible(p *payment.Payin, receipts []payment.Receipt, parts []payment.RefundPart, now time.Time) (list []payment.RefundSource, why refusal) {
 	for _, s := range payment.RefundSources(receipts, parts) {
-		o := w.obstacle(p.Method, &s.Receipt, now)
+		o := w.refusal(p.Method, &s.Receipt, now)
 		if why = max(why, o); o == none {
 			list = append(list, s)
 		}

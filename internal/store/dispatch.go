@@ -250,8 +250,8 @@ func (e *Endpoint) pause() time.Duration {
 	return max(min(failing, pauseLong), time.Duration(e.FailedHours)*pauseLong)
 }
 
-// triedMost is the number of attempts of an event after which the next one is tried too.
-func (e *Endpoint) triedMost() int64 { return int64(triedLong / max(e.pause(), pauseLong)) }
+// attemptsBeforeNext is the number of attempts of an event after which the next one is tried too.
+func (e *Endpoint) attemptsBeforeNext() int64 { return int64(triedLong / max(e.pause(), pauseLong)) }
 
 // wait is how long from now on an endpoint that is down is not tried; 0 or less if it is now. If the
 // clock was set back it is tried.
@@ -319,9 +319,9 @@ func (l *Loaded) putOldestFirst(ctx context.Context, tx *db.Tx, e *Endpoint) (tr
 	if oldest == nil {
 		return nil, err
 	}
-	if int64(oldest.Attempts) >= e.triedMost() {
+	if int64(oldest.Attempts) >= e.attemptsBeforeNext() {
 		second, err := l.pendingAt(ctx, tx, e, `p.event_number > $3 AND (p.attempts < $4 OR length(p.claimed_by) > 0 OR p.next_at <= $5)
-			ORDER BY p.event_number`, oldest.EventNumber, e.triedMost(), micros(l.now))
+			ORDER BY p.event_number`, oldest.EventNumber, e.attemptsBeforeNext(), micros(l.now))
 		if err != nil {
 			return nil, err
 		}

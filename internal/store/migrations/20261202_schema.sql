@@ -473,9 +473,11 @@ CREATE UNIQUE INDEX events_id ON events (merchant_id, id);
 
 -- Merchants' receivers of events, chosen by their types. position is the number of the last
 -- event whose delivery exists: the feed is read on from there. Events up to catch_up_to
--- are sent in order, one at a time. read_to is the highest position so far: an earlier event
--- without a delivery was not for the endpoint, or its delivery was removed. secret and previous_secret are sealed. failures counts
--- the failed attempts since the last success, and failed_hours the time, up to counted_at.
+-- are sent in order, one at a time. read_to is the highest position so far, set back if a
+-- delivery on which the endpoint relied went elsewhere: an earlier event without a delivery
+-- was not for the endpoint, or its delivery was removed for its age. secret and
+-- previous_secret are sealed. failures counts the failed attempts since the last success,
+-- and failed_hours the time, up to counted_at.
 CREATE TABLE webhook_endpoints (
     merchant_id     BYTEA  NOT NULL,
     id              BYTEA  NOT NULL,
