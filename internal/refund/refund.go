@@ -79,9 +79,9 @@ type refusal int
 // The refusals. If there are several, the last one is reported.
 const (
 	none     refusal = iota
-	tooLate           // the window has passed
-	noMethod          // the processor cannot give the method back
-	notOpen           // this process cannot open the account: another one may, or this one later
+	tooLate          // the window has passed
+	noMethod         // the processor cannot give the method back
+	notOpen          // this process cannot open the account: another one may, or this one later
 )
 
 // refusal returns why a payment cannot be given back now.
