@@ -157,11 +157,17 @@ func (v *creations) wantAll(r *rapid.T) {
 	}
 }
 
+// sequences is how many are tried: each takes a tenth of a second.
+const sequences = 40
+
 // Any sequence of new deliveries and notices, failures and restarts: when all failures
 // have ended each notice is applied, each event delivered, and no slot is taken.
 func TestSlotsAreReleased(t *testing.T) {
-	v := newCreations(t)
+	v, left := newCreations(t), sequences
 	rapid.Check(t, func(r *rapid.T) {
+		if left--; left < 0 {
+			return
+		}
 		v.open = nil
 		r.Repeat(map[string]func(*rapid.T){
 			"orders are paid":      v.pay,
