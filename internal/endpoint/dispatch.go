@@ -106,7 +106,7 @@ func (v *dispatch) Decide(l *store.Loaded, c *store.Changes) error {
 		e.Position = event.Number
 		v.read++
 		if known, due := wants(l, &e, event, next.Known); due {
-			takeFrom(l, c, &e, known)
+			markUnread(l, c, &e, known)
 			c.Deliver(&e, event, known)
 			v.delivered++
 		} else if !event.Type.MatchedBy(e.Events) {
@@ -155,8 +155,9 @@ func wants(l *store.Loaded, e *store.Endpoint, event *payment.Event, known []sto
 	return nil, !had
 }
 
-// takeFrom lets the endpoint that has a delivery until now read the event again without it.
-func takeFrom(l *store.Loaded, c *store.Changes, e *store.Endpoint, known *store.Delivery) {
+// markUnread lets the endpoint that had a delivery read its event again, because another endpoint takes
+// the delivery.
+func markUnread(l *store.Loaded, c *store.Changes, e *store.Endpoint, known *store.Delivery) {
 	if known == nil || known.Endpoint == e.ID {
 		return
 	}

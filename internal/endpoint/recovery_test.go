@@ -195,7 +195,7 @@ func TestEndpointsOfOneHost(t *testing.T) {
 
 // After an outage of hours, too, what was missed comes in order, the oldest one first.
 func TestDownForManyHours(t *testing.T) {
-	for _, hours := range []int{3, 12} {
+	for _, hours := range []int{3, 30} {
 		t.Run(fmt.Sprint(hours), func(t *testing.T) {
 			each(t, func(t *testing.T, g hooks) {
 				e := g.add(url, "payin.canceled")

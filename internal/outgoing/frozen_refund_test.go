@@ -27,7 +27,7 @@ func TestFrozenRefundCostsFewLookUps(t *testing.T) {
 			g.Heartbeat()
 		}
 		wantSteps(g, r, payment.StepQueued)
-		if queries > 10 {
+		if queries > 4 {
 			t.Errorf("%d look-ups in four hours", queries)
 		}
 		other.Mu.Lock()

@@ -36,7 +36,21 @@ func (d *desk) twoSurpluses(last store.Resolution) string {
 	return p.ExternalID
 }
 
-// What exceeded an order goes back to the payer who sent it, not to another one.
+// paidByForeignMoney is an order of 100.00 that two persons paid with an amount that named no order.
+func (d *desk) paidByForeignMoney(amount money.Cents) payment.Payin {
+	d.T.Helper()
+	d.receive(d.Store.ExternalID(&d.Merchant, payment.OperationPayin, "never requested"), amount)
+	v := d.only(store.CaseUnmatchedReceipt)
+	p := d.Payin(d.Merchant, "in", "")
+	r := request(&v, store.ResolvedApply)
+	r.Merchant, r.Order = d.Merchant.ID, p.ID
+	d.resolve(r)
+	r.Actor = "bia"
+	d.resolve(r)
+	return p
+}
+
+// Surplus goes back to the payer who sent it, not to another one.
 func TestSurplusIsReturnedToItsOwnPayer(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		d := newDesk(g)
@@ -83,16 +97,9 @@ func TestDisputedSurplusIsNotOfAnotherPayment(t *testing.T) {
 func TestRestOfForeignMoneyIsOfNoPayment(t *testing.T) {
 	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
 		d := newDesk(g)
-		d.receive(d.Store.ExternalID(&d.Merchant, payment.OperationPayin, "never requested"), 110_00)
-		v := d.only(store.CaseUnmatchedReceipt)
-		q := d.Payin(d.Merchant, "in", "")
-		r := request(&v, store.ResolvedApply)
-		r.Merchant, r.Order = d.Merchant.ID, q.ID
-		d.resolve(r)
-		r.Actor = "bia"
-		d.resolve(r)
+		q := d.paidByForeignMoney(110_00)
 		d.receive(q.ExternalID, 30_00)
-		v = d.ofAmount(30_00)
+		v := d.ofAmount(30_00)
 		d.resolve(request(&v, store.ResolvedApply))
 		v = d.only(store.CaseOverpaid)
 		d.refused(request(&v, store.ResolvedReturn), problem.RefundNotPossible)
@@ -123,16 +130,9 @@ func TestDisputedSurplusIsNotWrittenOff(t *testing.T) {
 func TestWrittenOffSurplusOfAnOrderPaidByForeignMoney(t *testing.T) {
 	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
 		d := newDesk(g)
-		d.receive(d.Store.ExternalID(&d.Merchant, payment.OperationPayin, "never requested"), 100_00)
-		v := d.only(store.CaseUnmatchedReceipt)
-		q := d.Payin(d.Merchant, "in", "")
-		r := request(&v, store.ResolvedApply)
-		r.Merchant, r.Order = d.Merchant.ID, q.ID
-		d.resolve(r)
-		r.Actor = "bia"
-		d.resolve(r)
+		q := d.paidByForeignMoney(100_00)
 		d.receive(q.ExternalID, 30_00)
-		v = d.only(store.CaseOverpaid)
+		v := d.only(store.CaseOverpaid)
 		d.resolve(request(&v, store.ResolvedWriteOff))
 		d.Bank.RefundAtPanel("panel", d.Bank.Incoming[1].ID, 30_00)
 		d.ReadFeeds()

@@ -64,7 +64,7 @@ const (
 
 	// Of CaseOverpaid.
 	ReasonDisputed  CaseReason = "disputed_after_write_off" // its amount was written off before
-	ReasonGivenBack CaseReason = "refunded_after_write_off" // likewise; closed when it is opened
+	ReasonGivenBack CaseReason = "refunded_after_write_off" // its amount was written off, and the processor gave it back; closed at once
 
 	// Of CaseUnmatchedReceipt.
 	ReasonSamePix CaseReason = "same_pix" // bookedAt: the account whose payment of the order has the same endToEndId

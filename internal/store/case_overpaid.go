@@ -18,7 +18,7 @@ func OfReceipt(receipt payment.ID) Params {
 	return Params{receiptParam: receipt.String()}
 }
 
-// Rest is a case about what is left of the unapplied money that a case is about.
+// Rest is a case about the rest of a case's unapplied money, in cents.
 func (v *Case) Rest(amount cents) Case {
 	rest := Case{Merchant: v.Merchant, Kind: CaseOverpaid, Subject: v.Subject, Amount: amount}
 	if of := v.Params[receiptParam]; of != "" {
