@@ -306,9 +306,10 @@ func (v *endFeed) Decide(l *store.Loaded, c *store.Changes) error {
 	if !ok || f.ClaimedBy != v.node {
 		return nil
 	}
-	f.ClaimedBy, f.NextAt = payment.ID{}, l.Now().Add(v.wait)
+	f.ClaimedBy, f.NextAt = payment.ID{}, v.nextRead(l.Now())
 	f.LastError = v.failure
 	if v.failure != "" {
+		f.NextAt = l.Now().Add(v.wait)
 		f.Failures++
 		c.SetFeed(f)
 		return nil
@@ -334,4 +335,20 @@ func (v *endFeed) Decide(l *store.Loaded, c *store.Changes) error {
 		v.endWait(l, c, &f)
 	}
 	return nil
+}
+
+// pauseMin is the shortest wait between a read of a feed and the next.
+const pauseMin = time.Second
+
+// nextRead is the time of the read after one that ended now. The wait counts from the begin of the
+// read: if our clock jumps ahead during it, the list is not complete up to the new time.
+func (v *endFeed) nextRead(now time.Time) time.Time {
+	next := v.began.Add(v.wait)
+	if earliest := now.Add(min(v.wait, pauseMin)); next.Before(earliest) {
+		return earliest
+	}
+	if latest := now.Add(v.wait); next.After(latest) { // the clock was set back
+		return latest
+	}
+	return next
 }

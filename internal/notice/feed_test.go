@@ -3,6 +3,7 @@ package notice_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -167,6 +168,31 @@ func TestFeedWaitsItsInterval(t *testing.T) {
 		g.Run(g.Notices.ReadFeeds)
 		g.WantPayin(p, payment.PayinPaid, 100_00, 1)
 	})
+}
+
+// If the clock jumps ahead during a read, the list is read again soon: it is not known up to the new
+// time. If the clock is set back, the next read is not later than usual.
+func TestClockJumpsDuringARead(t *testing.T) {
+	for _, test := range []struct{ jump, wait time.Duration }{{73 * time.Hour, time.Second}, {-time.Hour, 5 * time.Second}} {
+		t.Run(test.jump.String(), func(t *testing.T) {
+			coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+				defer g.Clock.SetOffset(0)
+				g.Bank.OnRead = func() { g.Clock.SetOffset(test.jump) }
+				if _, err := g.Notices.ReadFeeds(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				list, err := g.Store.Feeds(t.Context())
+				g.Must(err)
+				var waits []time.Duration
+				for _, f := range list {
+					waits = append(waits, f.NextAt.Sub(g.Clock.Now()))
+				}
+				if slices.Sort(waits); waits[0] != test.wait || waits[len(waits)-1] != 5*time.Second {
+					t.Errorf("the next reads are in %v", waits)
+				}
+			})
+		})
+	}
 }
 
 // The cursor moves only past booked payments: if a process stops in the middle of a

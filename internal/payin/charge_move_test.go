@@ -14,17 +14,22 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// answering makes a bank give one answer to every request of a charge.
-func answering(b *coretest.Bank, outcome string) {
+// answering makes a bank give one answer to every request of a charge. A time-out takes all the time
+// that the request has.
+func answering(g *coretest.Gateway, b *coretest.Bank, outcome string) {
 	b.AnswerCharge = func(b *coretest.Bank, r processor.ChargeRequest) processor.ChargeAnswer {
 		switch outcome {
 		case "refused":
 			return refused
 		case "not sent":
 			return processor.ChargeAnswer{Outcome: processor.NotSent, Cause: errors.New("no connection")}
+		case "dial time-out":
+			g.Clock.Advance(4 * time.Second)
+			return processor.ChargeAnswer{Outcome: processor.NotSent, Cause: errors.New("no connection")}
 		case "later":
 			return processor.ChargeAnswer{Outcome: processor.Later, Wait: time.Hour}
 		case "unknown":
+			g.Clock.Advance(4 * time.Second)
 			return processor.ChargeAnswer{Cause: errors.New("time-out")}
 		}
 		c := processor.Charge{ProcessorID: "p-1", PIX: processortest.PIX(r)}
@@ -45,7 +50,7 @@ func threeAccounts(g *coretest.Gateway, outcomes string) (second, third *coretes
 	}
 	list := strings.Split(outcomes, ", ")
 	for i, b := range []*coretest.Bank{g.Bank, second, third} {
-		answering(b, list[i])
+		answering(g, b, list[i])
 	}
 	return second, third
 }
@@ -73,13 +78,12 @@ func TestNextAccountOfACharge(t *testing.T) {
 		{"unknown", "unknown, done, done", "PENDING", "1 bank wanted unknown"},
 		{"later", "later, done, done", "PENDING", "1 bank wanted later"},
 		{"unknown at the second", "refused, unknown, done", "PENDING", "1 bank ended refused, 2 second wanted unknown"},
-		{"no account is reached", "not sent, not sent, not sent", "PENDING", "1 bank ended not_sent, 2 second ended not_sent, 3 third wanted not_sent"},
+		{"no account is reached", "not sent, not sent, dial time-out", "PENDING", "1 bank ended not_sent, 2 second ended not_sent, 3 third wanted not_sent"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 				threeAccounts(g, test.outcomes)
-				var p payment.Payin
-				g.Until(func() { p, _, _ = g.Payins.Create(t.Context(), g.Merchant, coretest.PayinRequest("order", "")) })
+				p, _, _ := g.Payins.Create(t.Context(), g.Merchant, coretest.PayinRequest("order", ""))
 				at := stored(g, p)
 				status := string(at.Status)
 				if at.Ready() {
