@@ -309,6 +309,8 @@ func TestRemovableDeliveries(t *testing.T) {
 		{"disabled", "state = 'disabled', next_at = 0", 1},
 		{"pending", "state = 'pending'", 0},
 		{"exhausted, without a case", "state = 'exhausted', next_at = 0", 0},
+		{"exhausted at an endpoint", "state = 'exhausted', next_at = 0, endpoint_id = id", 1},
+		{"of a damaged event to an endpoint, with an open case", "state = 'exhausted', next_at = 0, endpoint_id = id, case_id = id", 0},
 		{"requested again", "state = 'pending', next_at = 1", 0},
 		{"ended at the limit", "state = 'delivered', next_at = 0, updated_at = updated_at + 3600001000", 0},
 	}

@@ -16,17 +16,19 @@ const SettingRemoved = "deliveries-removed-before"
 
 // finishedBefore are deliveries that were finished before a time.
 //   - An exhausted delivery is finished when its case is closed.
-//   - A delivery to an endpoint has no case. It is finished if the endpoint refuses it alone, or
-//     has had a success since; else the endpoint gets it when it catches up.
+//   - A delivery to an endpoint has a case only if its event cannot be opened. It is finished if the
+//     endpoint refuses it alone, or has had a success since; else the endpoint gets it when it
+//     catches up.
 //   - A successful delivery is needed while its endpoint has not accepted an older event: the feed
 //     is read again from that event, and skips delivered ones.
 const finishedBefore = `(state = 'disabled' OR state = 'delivered' AND NOT (length(endpoint_id) > 0 AND EXISTS (SELECT 1 FROM deliveries o
 			WHERE o.merchant_id = deliveries.merchant_id AND o.endpoint_id = deliveries.endpoint_id AND length(o.endpoint_id) > 0
 			AND o.state <> 'delivered' AND (o.state IN ('pending', 'paused') OR o.state = 'exhausted' AND o.` + fewRestarts + `) AND o.event_number < deliveries.event_number))
-		OR state = 'exhausted' AND CASE WHEN length(endpoint_id) > 0
-		THEN NOT ` + fewRestarts + ` OR NOT EXISTS (SELECT 1 FROM webhook_endpoints w WHERE w.merchant_id = deliveries.merchant_id AND w.id = deliveries.endpoint_id
-			AND w.failing_since > 0 AND w.failing_since <= deliveries.updated_at)
-		ELSE EXISTS (SELECT 1 FROM cases x WHERE x.merchant_id = deliveries.merchant_id AND x.id = deliveries.case_id AND x.closed_at > 0) END)
+		OR state = 'exhausted'
+			AND (length(endpoint_id) = 0 OR NOT ` + fewRestarts + ` OR NOT EXISTS (SELECT 1 FROM webhook_endpoints w WHERE w.merchant_id = deliveries.merchant_id
+				AND w.id = deliveries.endpoint_id AND w.failing_since > 0 AND w.failing_since <= deliveries.updated_at))
+			AND (length(endpoint_id) > 0 AND length(case_id) = 0
+				OR EXISTS (SELECT 1 FROM cases x WHERE x.merchant_id = deliveries.merchant_id AND x.id = deliveries.case_id AND x.closed_at > 0)))
 	AND next_at = 0 AND length(claimed_by) = 0 AND updated_at < `
 
 // OldDeliveries is a range of a merchant's deliveries, in the order of their ids.

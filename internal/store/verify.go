@@ -278,6 +278,7 @@ var merchantChecks = slices.Concat([]check{
 			UNION ALL SELECT subject_id, 0, -amount FROM postings WHERE merchant_id = $1 AND kind = 'payout_returned' AND account LIKE 'clearing:%') AS pair
 			GROUP BY id HAVING SUM(said) <> SUM(posted)`},
 
+	// A database from a snapshot of the disk may find a transfer by a look-up, without its send.
 	{name: "transfers", proves: "each paid payout has exactly one transfer that was proved paid, with its endToEndId, and no other has one",
 		count: countPayouts + " AND status IN " + payoutsPaid,
 		defects: `WITH sends AS (SELECT payout_id, SUM(CASE WHEN outcome = 'paid' THEN 1 ELSE 0 END) AS paid,
@@ -288,7 +289,8 @@ var merchantChecks = slices.Concat([]check{
 				ELSE p.status || ' with ' || CAST(coalesce(s.paid, 0) AS TEXT) || ' paid transfers' END
 			FROM payouts p LEFT JOIN sends s ON s.payout_id = p.id WHERE p.merchant_id = $1 AND (
 				(p.status IN ` + payoutsPaid + ` AND (p.end_to_end_id = '' OR coalesce(s.paid, 0) > 1 OR
-					(coalesce(s.paid, 0) = 0 AND NOT EXISTS (SELECT 1 FROM installation WHERE restored_at > 0))))
+					(coalesce(s.paid, 0) = 0 AND NOT (s.payout_id IS NULL AND p.lookups > 0)
+						AND NOT EXISTS (SELECT 1 FROM installation WHERE restored_at > 0))))
 				OR (p.status NOT IN ` + payoutsPaid + ` AND coalesce(s.paid, 0) > 0)
 				OR (p.status NOT IN ` + payoutsInFlight + ` AND coalesce(s.live, 0) > 0))`},
 
