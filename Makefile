@@ -5,10 +5,10 @@ export CGO_ENABLED ?= 1
 
 MODULES := . tools test/crashtest
 FUZZTIME ?= 1s
-SEEDS ?= 40
+SEEDS ?= 24
 FROM ?= 1
 KILLS ?= 300
-DEATHS ?= 60
+DEATHS ?= 40
 ROUNDS ?= 1
 
 TEST := go test -vet=off -count=1
@@ -73,15 +73,15 @@ fuzz: ## Run each fuzz target for FUZZTIME (1s)
 mutants: ## Seed faults one at a time and show which test notices each (ONLY: part of an id or a file)
 	cd tools && go run ./mutants $(if $(ONLY),-only $(ONLY))
 
-simulate: ## Simulate SEEDS (40) seeds from FROM (1) on SQLite and a tenth on PostgreSQL (ENGINE: one of them; FOR: a duration)
+simulate: ## Simulate SEEDS (24) seeds from FROM (1) on SQLite and an eighth on PostgreSQL (ENGINE: one of them; FOR: a duration)
 ifdef ENGINE
 	$(TEST) ./test/sim -run TestSeeds -v -timeout 0 -engine $(ENGINE) -seeds $(SEEDS) -from $(FROM) $(if $(FOR),-for $(FOR))
 else
 	@$(MAKE) --no-print-directory simulate ENGINE=sqlite
-	@$(MAKE) --no-print-directory simulate ENGINE=postgres SEEDS=$$(( $(SEEDS) / 10 ))
+	@$(MAKE) --no-print-directory simulate ENGINE=postgres SEEDS=$$(( $(SEEDS) / 8 ))
 endif
 
-driverkills: ## Kill the gateway DEATHS (60) times between any two messages of each driver (DRIVER: one of them; ENGINE)
+driverkills: ## Kill the gateway DEATHS (40) times between any two messages of each driver (DRIVER: one of them; ENGINE)
 	$(TEST) ./test/drivers -run TestKills -timeout 0 -engine $(or $(ENGINE),sqlite) -kills $(DEATHS) $(if $(DRIVER),-driver $(DRIVER)) $(TESTFLAGS)
 
 crashtest: ## Kill, stop and disconnect the real binary until KILLS (300) per ENGINE, or FOR a duration, and compare all records; with GATEWAYS, SEED

@@ -202,7 +202,7 @@ func TestDownForManyHours(t *testing.T) {
 				g.down(url)
 				for i := range hours {
 					g.cancel(fmt.Sprintf("missed-%02d", i), "")
-					g.fail(60, time.Minute)
+					g.fail(30, 2*time.Minute)
 				}
 				tried := len(g.received(url))
 				g.Receivers.Always(200)
