@@ -29,7 +29,7 @@ func (n *node) setClock() {
 	s.daysAhead = s.daysAhead || n.clockOffset >= 24*time.Hour
 	s.trace.linef("%s has its clock off by %v", n.name, n.clockOffset)
 	s.after(s.between(time.Second, clockWrongMax), func() {
-		ahead := n.clockOffset >= time.Hour
+		ahead := n.clockOffset >= time.Hour && s.heartbeatAhead()
 		n.clockOffset = 0
 		s.trace.linef("%s has its clock set right", n.name)
 		life := n.life
@@ -42,6 +42,17 @@ func (n *node) setClock() {
 			})
 		}
 	})
+}
+
+// heartbeatAhead reports whether a process has written a heartbeat while its clock was ahead. A process
+// compares its clock at its heartbeats, so it does not notice a jump between two of them.
+func (s *simulation) heartbeatAhead() bool {
+	count := 0
+	err := s.raw.QueryRowContext(s.ctx, "SELECT count(*) FROM nodes WHERE clock > $1", s.clock.Now().Add(aheadMin).UnixMicro()).Scan(&count)
+	if err != nil {
+		s.fail(err)
+	}
+	return count > 0
 }
 
 // clocksRight reports whether no wall clock is ahead.
