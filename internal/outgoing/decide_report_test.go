@@ -113,7 +113,7 @@ func checkReports(t *testing.T, rows []reportRow, first func(g stage)) {
 func TestDecideReportOfAQueuedPayout(t *testing.T) {
 	pending := wanted{payment.PayoutPending, payment.StepQueued, nil, held, 1, ""}
 	checkReports(t, []reportRow{
-		{name: "paid", given: queued, report: reportsPaid, want: isPaid(), event: payment.EventPayoutCompleted},
+		{name: "paid", given: queued, report: reportsPaid, want: isPaid(store.SendPaid), event: payment.EventPayoutCompleted},
 		{name: "accepted", given: queued, report: reportsAccepted, want: stays(payment.StepAccepted, 5*time.Second), event: payment.EventPayoutProcessing},
 		{name: "failed", given: queued, report: reportsFailed, want: hasFailed(), event: payment.EventPayoutFailed},
 		{name: "not found", given: queued, report: reportsNotFound, want: pending},

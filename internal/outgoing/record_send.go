@@ -241,14 +241,17 @@ func (v *RecordSendOp) scheduleLookUp(l *store.Loaded, c *store.Changes, p *paym
 // endSend sets the outcome of the undecided send of a payout, with its evidence. It is no error if
 // none is undecided: a fact may be reported twice. If every send was believed to have had no
 // effect, but the processor proves that it has the transfer, the proof belongs to the last send
-// that was not found, or else to the last send.
+// that was not found, or else to the last send. A payment without any send gets one.
 func endSend(l *store.Loaded, c *store.Changes, p *payment.Payout, outcome store.SendOutcome, evidence string) {
 	sends := l.Sends(p.Merchant, p.ID)
 	if endsWait(sends, outcome, l.Now()) {
 		c.CloseCases(p.Merchant, p.ID, store.CasePayoutWaiting, store.ResolvedByProof)
 	}
 	s, ok := sendToEnd(sends, outcome)
-	if !ok {
+	switch {
+	case !ok && len(sends) == 0 && outcome == store.SendPaid:
+		s = addLostSend(l, c, p)
+	case !ok:
 		return
 	}
 	s.Outcome, s.Evidence = outcome, evidence
@@ -256,6 +259,18 @@ func endSend(l *store.Loaded, c *store.Changes, p *payment.Payout, outcome store
 		s.EndedAt = l.Now()
 	}
 	c.SetSend(s)
+}
+
+// addLostSend adds the send of a paid transfer that the database lacks: it is a copy, or a snapshot of
+// the disk, from before the send.
+func addLostSend(l *store.Loaded, c *store.Changes, p *payment.Payout) store.Send {
+	request := transferRequest(p)
+	s := store.Send{
+		Merchant: p.Merchant, Payout: p.ID, Number: 1, Processor: p.Processor, BodyHash: bodyHash(request),
+		Deadline: l.Now(), Outcome: store.SendUnknown, CreatedAt: l.Now(),
+	}
+	c.AddSend(s)
+	return s
 }
 
 // sendToEnd picks the send that an outcome belongs to.

@@ -122,6 +122,23 @@ func TestRule12NothingIsSentUnmarked(t *testing.T) {
 	})
 }
 
+// A snapshot of the disk, which nothing shows to be one, lacks the send of a paid payout: the payment
+// that is found has a send, as each has.
+func TestSnapshotLacksASend(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := g.Payout("r", 10_00)
+		g.Bank.Pay(processor.TransferRequest{ExternalID: p.ExternalID, Amount: p.Amount}, processor.TransferPaid)
+		g.Notify("n-1", "paid "+p.ExternalID)
+		g.Apply()
+		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+		if n := g.Count("payout_sends", "outcome = 'paid'"); n != 1 {
+			t.Errorf("%d paid sends", n)
+		}
+		g.WantBank(0, 1)
+		g.WantProven()
+	})
+}
+
 // rewind makes the database an older copy of itself.
 const rewind = "UPDATE installation SET epoch = epoch - 3"
 

@@ -196,6 +196,7 @@ var merchantChecks = slices.Concat([]check{
 			GROUP BY counter, day, key_hash HAVING (SUM(amount) <> SUM(stored) OR SUM(payouts) <> SUM(stored_payouts))
 				AND (SUM(kept) = 1 OR day = 0 OR day > (SELECT MIN(c.day) FROM limit_counters c WHERE c.merchant_id = $1 AND c.counter = pair.counter))`},
 
+	// A send that was found after a restore has no node. No node has the id of the platform, which is zero.
 	{name: "approvals", proves: "each payout that needed approval was sent only with enough approvals, none by the requester",
 		count: countPayouts + " AND approval <> 'none'",
 		defects: `SELECT p.id, 'approved by fewer than needed' FROM payouts p
@@ -203,7 +204,8 @@ var merchantChecks = slices.Concat([]check{
 				WHERE p.merchant_id = $1 AND p.approval = 'approved' AND (SELECT count(DISTINCT a.actor) FROM approvals a WHERE a.merchant_id = $1
 					AND a.payout_id = p.id AND a.action = 'approved' AND a.actor <> coalesce(q.actor, '')) < coalesce(q.needed, 1)
 			UNION ALL SELECT p.id, 'sent, and its approval is ' || p.approval FROM payouts p WHERE p.merchant_id = $1 AND p.approval IN ('required', 'rejected')
-				AND EXISTS (SELECT 1 FROM payout_sends s WHERE s.merchant_id = $1 AND s.payout_id = p.id)`},
+				AND EXISTS (SELECT 1 FROM payout_sends s WHERE s.merchant_id = $1 AND s.payout_id = p.id
+					AND s.node <> (SELECT m.id FROM merchants m WHERE m.number = 0))`},
 
 	{name: "disputed", proves: "the disputed balance is the sum of the open disputes", named: true,
 		count: "SELECT count(*) FROM disputes WHERE merchant_id = $1",
@@ -278,7 +280,6 @@ var merchantChecks = slices.Concat([]check{
 			UNION ALL SELECT subject_id, 0, -amount FROM postings WHERE merchant_id = $1 AND kind = 'payout_returned' AND account LIKE 'clearing:%') AS pair
 			GROUP BY id HAVING SUM(said) <> SUM(posted)`},
 
-	// A database from a snapshot of the disk may find a transfer by a look-up, without its send.
 	{name: "transfers", proves: "each paid payout has exactly one transfer that was proved paid, with its endToEndId, and no other has one",
 		count: countPayouts + " AND status IN " + payoutsPaid,
 		defects: `WITH sends AS (SELECT payout_id, SUM(CASE WHEN outcome = 'paid' THEN 1 ELSE 0 END) AS paid,
@@ -288,9 +289,7 @@ var merchantChecks = slices.Concat([]check{
 				WHEN coalesce(s.live, 0) > 0 THEN p.status || ' with a transfer still undecided'
 				ELSE p.status || ' with ' || CAST(coalesce(s.paid, 0) AS TEXT) || ' paid transfers' END
 			FROM payouts p LEFT JOIN sends s ON s.payout_id = p.id WHERE p.merchant_id = $1 AND (
-				(p.status IN ` + payoutsPaid + ` AND (p.end_to_end_id = '' OR coalesce(s.paid, 0) > 1 OR
-					(coalesce(s.paid, 0) = 0 AND NOT (s.payout_id IS NULL AND p.lookups > 0)
-						AND NOT EXISTS (SELECT 1 FROM installation WHERE restored_at > 0))))
+				(p.status IN ` + payoutsPaid + ` AND (p.end_to_end_id = '' OR coalesce(s.paid, 0) <> 1))
 				OR (p.status NOT IN ` + payoutsPaid + ` AND coalesce(s.paid, 0) > 0)
 				OR (p.status NOT IN ` + payoutsInFlight + ` AND coalesce(s.live, 0) > 0))`},
 

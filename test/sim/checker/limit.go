@@ -332,7 +332,7 @@ func (c *Checker) checkApproval(o *order) {
 		c.violatef(LimitsHold, o, "it waits for approval, but nobody asked for it")
 	case len(o.approvals) > 0 && o.step == "approval" && o.decided(), o.status == "PENDING" && o.step == "queued" && !o.approved():
 		c.violatef(LimitsHold, o, "step is %s after %+v", o.step, o.approvals)
-	case len(o.sends) > 0 && !o.approved():
+	case o.wasSent() && !o.approved():
 		c.violatef(LimitsHold, o, "it was sent after %+v", o.approvals)
 	}
 }
