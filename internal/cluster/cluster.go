@@ -58,7 +58,7 @@ func (c *Cluster) Join(ctx context.Context, outside int64, alone bool) error {
 	if err != nil {
 		return store.Problem(err)
 	}
-	id := payment.ID(c.Env.IDs.NewID(c.Env.Clock.Now()))
+	id, began := payment.ID(c.Env.IDs.NewID(c.Env.Clock.Now())), c.began()
 	restored := outside > inst.Epoch
 	err = c.Store.Transact(ctx, func(tx *store.Tx) error {
 		if restored {
@@ -87,6 +87,9 @@ func (c *Cluster) Join(ctx context.Context, outside int64, alone bool) error {
 	}
 	c.Node.mu.Lock()
 	c.Node.id, c.Node.lastHeartbeat = id, 0
+	if c.Node.wallClock.IsZero() { // else the last heartbeat's: the clock may have been set since
+		c.Node.wallClock = began
+	}
 	c.Node.mu.Unlock()
 	return c.follow(ctx, inst)
 }

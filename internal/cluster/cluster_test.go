@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/cluster"
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/outgoing"
 	"github.com/porteira/porteira/internal/payment"
@@ -234,6 +235,24 @@ func TestClockThatWasAhead(t *testing.T) {
 		g.Deliver()
 		g.WantRequests(2)
 		g.WantProven()
+	})
+}
+
+// A clock that is set right between the start of a process and its first heartbeat puts no work off.
+func TestClockIsSetRightBeforeTheFirstHeartbeat(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		defer g.Clock.SetOffset(0)
+		g.Clock.SetOffset(3 * time.Hour)
+		n := cluster.NewNode(g.Clock)
+		joined := cluster.New(cluster.Options{Store: g.Store, Writer: g.Writer, Env: g.Env, Node: n, Marker: g.Marker, Log: g.Logger()})
+		g.Must(joined.Join(t.Context(), 0, false))
+		p := g.Payout("of the clock that is ahead", 10_00)
+		g.Clock.SetOffset(0)
+		_, err := joined.KeepAlive(t.Context())
+		g.Must(err)
+		if due := g.ReadPayout(p).NextAt; due.After(g.Clock.Now()) {
+			t.Errorf("it is due in %v", due.Sub(g.Clock.Now()))
+		}
 	})
 }
 

@@ -138,10 +138,13 @@ func (h *heartbeat) Decide(l *store.Loaded, c *store.Changes) error {
 // clockStep is the smallest step back of the wall clock that is detected.
 const clockStep = time.Minute
 
+// began is the wall clock at the monotonic clock's zero. It changes if the wall clock is set.
+func (c *Cluster) began() time.Time { return c.Env.Clock.Now().Add(-c.Env.Clock.Monotonic()) }
+
 // followWallClock reschedules work that was scheduled too late, after a wall clock that
 // was ahead is set back.
 func (c *Cluster) followWallClock(ctx context.Context) error {
-	began := c.Env.Clock.Now().Add(-c.Env.Clock.Monotonic())
+	began := c.began()
 	c.Node.mu.Lock()
 	step := c.Node.wallClock.Sub(began)
 	c.Node.mu.Unlock()

@@ -36,7 +36,7 @@ type Node struct {
 	history       int64           // of the database
 	cleared       map[string]bool // accounts whose payouts need not wait after a restore
 	claimsUnknown bool
-	wallClock     time.Time // at the monotonic clock's zero, as of the last heartbeat
+	wallClock     time.Time // at the monotonic clock's zero, as of the last heartbeat, or of Join
 }
 
 // NewNode returns a node that has not joined: its id is zero and it claims nothing.
