@@ -156,7 +156,8 @@ func (e *endpoint) create() {
 		if !a.unavailable() {
 			s.violate(checker.Events, e.Merchant, "", fmt.Sprintf("an endpoint is answered %d: %s", a.status, a.body))
 		}
-		// It may exist: then it is another one, with a secret that nobody knows.
+		// It may exist: then it is another one, with a secret that nobody knows, and may get events.
+		s.records.Endpoints = append(s.records.Endpoints, &checker.ClientEndpoint{Merchant: e.Merchant, URL: e.URL, Events: e.Events, Gone: true})
 		e.URL += "x"
 		s.after(time.Second, e.create)
 		return

@@ -13,7 +13,7 @@ type ClientEndpoint struct {
 	URL      string
 	Events   []string // filters
 	After    int64    // the number of the last event when it was created
-	Gone     bool     // it was deleted, or never answered again
+	Gone     bool     // it need not get events: it was deleted, never answered again, or its creation got no answer
 }
 
 // matches reports whether a filter of the endpoint has a type of event.
