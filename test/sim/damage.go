@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"net/http"
 	"time"
 
 	"github.com/porteira/porteira/internal/payment"
@@ -194,9 +193,7 @@ func (s *simulation) retryCases(condition, reason string) (any bool) {
 	return len(ids) > 0
 }
 
-// concerned reports whether an answer of 500 is about the damaged row.
-func (s *simulation) concerned(status int, path string, body []byte) bool {
-	d := s.damaged
-	return status == http.StatusInternalServerError && d != nil && len(d.id) > 0 &&
-		(bytes.Contains([]byte(path), d.id) || bytes.Contains(body, d.reference))
+// concerns reports whether a request is about the damaged row.
+func (d *damage) concerns(path string, body []byte) bool {
+	return d != nil && len(d.id) > 0 && (bytes.Contains([]byte(path), d.id) || bytes.Contains(body, d.reference))
 }

@@ -203,6 +203,7 @@ func (m *merchant) callAs(by credential, method, path string, body []byte, fault
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
+	damaged := s.damaged // it may be repaired before the answer
 	w, ok := n.serve(r, body)
 	if !ok || fault == "answer_lost" {
 		return answer{}
@@ -210,7 +211,7 @@ func (m *merchant) callAs(by credential, method, path string, body []byte, fault
 	if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil && w.Code != http.StatusNoContent {
 		s.violate(checker.NoFailure, m.id, "", fmt.Sprintf("the answer to %s %s is not JSON: %s", method, path, w.Body.Bytes()))
 	}
-	if s.concerned(w.Code, path, body) {
+	if damaged.concerns(path, body) && w.Code == http.StatusInternalServerError {
 		return answer{}
 	}
 	if w.Code == http.StatusInternalServerError {
