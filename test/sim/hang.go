@@ -50,7 +50,7 @@ func (s *simulation) expectBeside(o *order) {
 		return
 	}
 	s.after(besideWithin, func() {
-		if s.hangingBeside(o) != other || s.faultsOff || s.checker.IsDamaged(o.ExternalID) {
+		if s.hangingBeside(o) != other || s.faultsOff || s.checker.WasDamaged(o.ExternalID) {
 			return
 		}
 		_, state, _ := s.checker.Order(o.ExternalID)

@@ -57,10 +57,11 @@ func (c *Checker) IsStopped(externalID string) bool {
 	})
 }
 
-// IsDamaged reports whether the row of an order has a case that calls it damaged: it waits for a person.
-func (c *Checker) IsDamaged(externalID string) bool {
+// WasDamaged reports whether the row of an order has, or had, a case that calls it damaged: it waits for
+// a person, or has waited.
+func (c *Checker) WasDamaged(externalID string) bool {
 	o := c.externalIDs[externalID]
-	return o != nil && o.hasOpenCase("damaged")
+	return o != nil && (o.hasOpenCase("damaged") || o.wasRepaired())
 }
 
 // merchant finds a merchant, which the current commit changes.
