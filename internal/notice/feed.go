@@ -309,7 +309,6 @@ func (v *endFeed) Decide(l *store.Loaded, c *store.Changes) error {
 	f.ClaimedBy, f.NextAt = payment.ID{}, v.nextRead(l.Now())
 	f.LastError = v.failure
 	if v.failure != "" {
-		f.NextAt = l.Now().Add(v.wait)
 		f.Failures++
 		c.SetFeed(f)
 		return nil
@@ -340,9 +339,12 @@ func (v *endFeed) Decide(l *store.Loaded, c *store.Changes) error {
 // pauseMin is the shortest wait between a read of a feed and the next.
 const pauseMin = time.Second
 
-// nextRead is the time of the read after one that ended now. The wait counts from the begin of the
-// read: if our clock jumps ahead during it, the list is not complete up to the new time.
+// nextRead is the time of the read after one that ended now. The wait after a success counts from the
+// start of the read: if our clock jumped ahead during it, the list is not complete up to the new time.
 func (v *endFeed) nextRead(now time.Time) time.Time {
+	if v.failure != "" {
+		return now.Add(v.wait)
+	}
 	next := v.began.Add(v.wait)
 	if earliest := now.Add(min(v.wait, pauseMin)); next.Before(earliest) {
 		return earliest

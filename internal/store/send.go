@@ -129,7 +129,8 @@ func (l *Loaded) Sending(account string) bool {
 // Sends are the loaded sends of a payout, by number.
 func (l *Loaded) Sends(merchant, payout payment.ID) []Send { return l.sends[Ref{merchant, payout}] }
 
-// AddSend records the intent of a send, before a byte leaves.
+// AddSend records the intent of a send, before a byte leaves; or, without a node, a send that the
+// database lacks.
 func (c *Changes) AddSend(s Send) {
 	s.CreatedAt = c.l.now
 	ref := Ref{s.Merchant, s.Payout}
