@@ -3,6 +3,9 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 export CGO_ENABLED ?= 1
 
+# The Go of go.mod, whose fixes a release needs, even if the machine's is older.
+export GOTOOLCHAIN := $(shell sed -n 's/^toolchain //p' go.mod)
+
 MODULES := . tools test/crashtest
 FUZZTIME ?= 1s
 SEEDS ?= 24

@@ -2,6 +2,8 @@ module github.com/porteira/porteira
 
 go 1.26.0
 
+toolchain go1.26.11
+
 require (
 	code.dny.dev/ssrf v0.3.0
 	codeberg.org/go-pdf/fpdf v0.12.0

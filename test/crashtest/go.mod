@@ -2,6 +2,8 @@ module github.com/porteira/porteira/test/crashtest
 
 go 1.26.0
 
+toolchain go1.26.11
+
 replace github.com/porteira/porteira => ../..
 
 require (
