@@ -32,7 +32,7 @@ endif
 # CPUs is tested at once.
 PACKAGES := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 
-.PHONY: help dev build test check lint oracle npm fuzz mutants simulate driverkills crashtest disktest docs
+.PHONY: help dev build test check lint vuln oracle npm fuzz mutants simulate driverkills crashtest disktest docs
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 12
@@ -49,7 +49,7 @@ test: ## Run all tests with the race detector, on SQLite and PostgreSQL (TESTFLA
 	cd tools && go run ./runtests -vet=off $(RACE) -p $(PACKAGES) -timeout 15m $(TESTFLAGS)
 
 # The tests come last: their last lines say what was not tested.
-check: lint npm simulate driverkills fuzz test ## Run everything that CI runs: lint, npm, simulate, driverkills, fuzz, test
+check: lint vuln npm simulate driverkills fuzz test ## Run everything that CI runs: lint, vuln, npm, simulate, driverkills, fuzz, test
 
 # golangci-lint has all analyzers of `go vet`, so no test vets its package again.
 lint: bin/golangci-lint ## Check format, linters, house rules and the allocations of a request
@@ -57,6 +57,9 @@ lint: bin/golangci-lint ## Check format, linters, house rules and the allocation
 	@for module in $(MODULES); do (cd $$module; set -x; $(CURDIR)/bin/golangci-lint run ./...); done
 	$(TEST) ./internal/tidy
 	$(TEST) -run '^TestAllocations$$' ./internal/httpapi # not exact under the race detector
+
+vuln: ## Check the program for known vulnerabilities that it can reach
+	tools/vuln.sh
 
 oracle: npm ## Check codes, documents and signatures against published npm packages, and lint the contract
 	cd tools && $(TEST) ./oracle
