@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/commit"
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/limits"
@@ -18,10 +19,10 @@ import (
 
 // Approve records the approval of a payout by an actor, and returns the payout. Once it has enough
 // approvals, it is queued for sending and counts in the limits of that day and night. The same
-// approval again changes nothing. actor is credential:KEY or operator:NAME. Errors: problem kinds
+// approval again changes nothing. by is credential:KEY or operator:NAME. Errors: problem kinds
 // not_found, forbidden_scope if the actor requested the payout, invalid_state, limit_exceeded.
-func (s *Service) Approve(ctx context.Context, merchant, id payment.ID, actor, reason string) (payment.Payout, error) {
-	actor, err := person(actor)
+func (s *Service) Approve(ctx context.Context, merchant, id payment.ID, by, reason string) (payment.Payout, error) {
+	who, err := actor.Parse(by)
 	if err != nil {
 		return payment.Payout{}, err
 	}
@@ -34,19 +35,19 @@ func (s *Service) Approve(ctx context.Context, merchant, id payment.ID, actor, r
 		return p, store.Problem(err)
 	}
 	op := &approve{
-		merchant: merchant, id: id, actor: actor, reason: reason, approves: true, limits: &m.Limits.Payout, at: s.Env.Clock.Now(),
+		merchant: merchant, id: id, actor: who, reason: reason, approves: true, limits: &m.Limits.Payout, at: s.Env.Clock.Now(),
 	}
 	op.expected = op.counted(&p)
 	return s.decide(ctx, op)
 }
 
 // Reject is [Service.Approve], but cancels the payout.
-func (s *Service) Reject(ctx context.Context, merchant, id payment.ID, actor, reason string) (payment.Payout, error) {
-	actor, err := person(actor)
+func (s *Service) Reject(ctx context.Context, merchant, id payment.ID, by, reason string) (payment.Payout, error) {
+	who, err := actor.Parse(by)
 	if err != nil {
 		return payment.Payout{}, err
 	}
-	return s.decide(ctx, &approve{merchant: merchant, id: id, actor: actor, reason: reason, epoch: s.Epoch()})
+	return s.decide(ctx, &approve{merchant: merchant, id: id, actor: who, reason: reason, epoch: s.Epoch()})
 }
 
 func (s *Service) decide(ctx context.Context, op *approve) (payment.Payout, error) {
@@ -63,7 +64,7 @@ func (s *Service) decide(ctx context.Context, op *approve) (payment.Payout, erro
 // approve is the operation that decides about a payout.
 type approve struct {
 	merchant, id payment.ID
-	actor        string
+	actor        actor.Actor
 	approves     bool // else it rejects
 	reason       string
 	epoch        int64
@@ -128,20 +129,22 @@ func (v *approve) Decide(l *store.Loaded, c *store.Changes) error {
 	switch {
 	case len(done) == 0:
 		return errNoWait
-	case done[0].Actor == v.actor:
+	case actor.MayBeSame(actor.Actor(done[0].Actor), v.actor):
 		return errOwnPayout
 	case p.ShownApproval() == decided:
 		return nil
 	case p.Step != payment.StepApproval || p.Approval != payment.ApprovalRequired || v.approves && !l.Now().Before(payment.ApprovalEnds(&p)):
 		return errNoWait
 	}
-	row := store.Approval{Merchant: p.Merchant, Payout: p.ID, Action: store.ApprovalRejected, Actor: v.actor, Reason: v.reason}
+	row := store.Approval{Merchant: p.Merchant, Payout: p.ID, Action: store.ApprovalRejected, Actor: string(v.actor), Reason: v.reason}
 	if !v.approves {
 		c.AddApproval(row)
 		v.payout.Approval = decided
 		return cancelUnsent(l, c, &v.payout, v.epoch)
 	}
-	given := func(a store.Approval) bool { return a.Action == store.ApprovalGiven && a.Actor == v.actor }
+	given := func(a store.Approval) bool {
+		return a.Action == store.ApprovalGiven && actor.MayBeSame(actor.Actor(a.Actor), v.actor)
+	}
 	if slices.ContainsFunc(done, given) {
 		return nil
 	}

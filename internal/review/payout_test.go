@@ -72,7 +72,7 @@ func TestProposal(t *testing.T) {
 		d.WantDecision(d.operation(paid), "+decisions proposed paid ana endToEndId:"+endToEndID+" sends:not_found", "")
 		d.WantPayout(p, payment.PayoutProcessing, payment.StepReview)
 		d.refused(paid, problem.InvalidState) // the same person
-		for _, actor := range []string{"ANA", " ana ", "\uff41na", "\u00a0ana"} {
+		for _, actor := range []string{"ANA", " ana ", "\uff41na", "\u00a0ana", "\u0430na"} {
 			again := paid
 			again.Actor = actor
 			d.refused(again, problem.InvalidState)

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
@@ -63,11 +64,8 @@ type Result struct {
 	Rest payment.ID
 }
 
-// Limits of the texts of a decision, in bytes.
-const (
-	maxActor = 100
-	maxText  = 2000
-)
+// maxText is the maximum length of a text of a decision, in bytes.
+const maxText = 2000
 
 // Resolve records a decision about a case, and carries it out unless a second person
 // must confirm it. Errors: problem kinds validation_failed, not_found and invalid_state.
@@ -84,7 +82,7 @@ func (s *Service) Resolve(ctx context.Context, r Request) (Result, error) {
 
 // NewResolve builds the operation that records a decision.
 func (s *Service) NewResolve(ctx context.Context, r Request) (*Resolve, error) {
-	r.Actor, r.Reason, r.Evidence = cleanName(r.Actor), clean(r.Reason), clean(r.Evidence)
+	r.Actor, r.Reason, r.Evidence = actor.Clean(r.Actor), clean(r.Reason), clean(r.Evidence)
 	opened, err := s.Store.FindCase(ctx, r.Case)
 	if err != nil {
 		return nil, store.Problem(err)
@@ -109,35 +107,28 @@ func (s *Service) NewResolve(ctx context.Context, r Request) (*Resolve, error) {
 
 // Statement is the decision of a person outside of a case: with its actor, reason and
 // evidence, all of them required. Errors: problem kind validation_failed.
-func Statement(actor, reason, evidence string) (store.Decision, error) {
-	v := Resolve{Request: Request{Actor: cleanName(actor), Reason: clean(reason), Evidence: clean(evidence)}}
+func Statement(by, reason, evidence string) (store.Decision, error) {
+	v := Resolve{Request: Request{Actor: actor.Clean(by), Reason: clean(reason), Evidence: clean(evidence)}}
 	return store.Decision{Actor: v.Actor, Reason: v.Reason, Evidence: v.Evidence}, invalid(v.texts(true))
 }
 
 // clean returns a text without spaces around it, in Unicode NFC form.
 func clean(text string) string { return strings.TrimSpace(norm.NFC.String(text)) }
 
-// cleanName is the name of a person, with single spaces: "Ana  Maria" is not a second person.
-func cleanName(name string) string {
-	isSpace := func(r rune) bool { return unicode.Is(unicode.Zs, r) }
-	return strings.Join(strings.FieldsFunc(strings.TrimSpace(norm.NFKC.String(name)), isSpace), " ")
-}
-
 // texts are the invalid texts of a decision.
-func (v *Resolve) texts(evidence bool) (fields []problem.FieldError) {
+func (v *Resolve) texts(evidence bool) []problem.FieldError {
+	fields := actor.Faults(v.Actor)
 	for _, f := range []struct {
 		name, text string
 		required   bool
-		longest    int
 	}{
-		{"as", v.Actor, true, maxActor},
-		{"reason", v.Reason, true, maxText},
-		{"evidence", v.Evidence, evidence && v.How != Withdraw, maxText},
+		{"reason", v.Reason, true},
+		{"evidence", v.Evidence, evidence && v.How != Withdraw},
 	} {
 		switch {
 		case f.text == "" && f.required:
 			fields = append(fields, problem.FieldError{Field: f.name, Code: problem.CodeRequired, Detail: "Required."})
-		case len(f.text) > f.longest:
+		case len(f.text) > maxText:
 			fields = append(fields, problem.FieldError{Field: f.name, Code: problem.CodeTooLong, Detail: "Too long."})
 		case !utf8.ValidString(f.text) || strings.ContainsFunc(f.text, isControl):
 			fields = append(fields, problem.FieldError{Field: f.name, Code: problem.CodeInvalidFormat, Detail: "Control characters and invalid UTF-8 are not allowed."})
@@ -146,8 +137,7 @@ func (v *Resolve) texts(evidence bool) (fields []problem.FieldError) {
 	return fields
 }
 
-// isControl also includes characters that cannot be seen: with one, "ana" would look like
-// another person, of the same name.
+// isControl also includes characters that cannot be seen.
 func isControl(r rune) bool {
 	return !unicode.IsGraphic(r) || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r)
 }

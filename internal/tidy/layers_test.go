@@ -33,7 +33,7 @@ type layer struct {
 const (
 	libraries = " brcode boleto taxid pixkey"
 	middle    = " money ledger payment limits"
-	basics    = " problem env"
+	basics    = " problem env actor"
 	rows      = " db store"
 	writing   = " commit write transition cluster worker"
 	useCases  = " dispute payin outgoing payout refund notice endpoint delivery account merchant review search"
@@ -59,6 +59,7 @@ var layers = []layer{
 	{"problem", plain, ""},
 	{"env", plain, ""},
 	{"jsonwrite", plain, ""},
+	{"actor", plain, "problem"},
 
 	// Independent of payments.
 	{"config", plain, basics},
