@@ -66,7 +66,7 @@ func (e *Executor) SendAnswers(ctx context.Context) (did int, err error) {
 		}
 		did += op.count
 		for _, a := range op.claimed {
-			pool.Run(func() { e.runAnswer(ctx, a, op.effect, defender) })
+			pool.Run(func() { e.runAnswer(ctx, a, op, defender) })
 		}
 	}
 	return did, errors.Join(errs...)
@@ -190,11 +190,11 @@ func (v answerCall) QueryTransfer(ctx context.Context, _ string) processor.Trans
 }
 
 // runAnswer sends one answer, or looks it up.
-func (e *Executor) runAnswer(ctx context.Context, a payment.DisputeAnswer, effect processor.Effect, defender processor.Defender) {
-	op := &recordAnswer{answer: a, effect: effect, restoredAt: e.Node.RestoredAt(), jitter: worker.NewJitter(e.Env.Random)}
+func (e *Executor) runAnswer(ctx context.Context, a payment.DisputeAnswer, claimed *claimAnswers, defender processor.Defender) {
+	op := &recordAnswer{answer: a, effect: claimed.effect, restoredAt: e.Node.RestoredAt(), jitter: worker.NewJitter(e.Env.Random)}
 	call := answerCall{defender, processor.DefenseRequest{DisputeID: a.ExternalID, Accept: a.Action == payment.AnswerAccept}}
 	if a.Step == payment.StepIntent {
-		op.sent = e.sendAnswer(ctx, &a, effect.Timeout, &call)
+		op.sent = e.sendAnswer(ctx, &a, claimed, &call)
 	} else {
 		op.report = e.query(ctx, a.Processor, processor.Ref{ExternalID: a.ExternalID}, call, lookedUp{"answer to a dispute", e.answerBreakers, asReported})
 	}
@@ -203,7 +203,7 @@ func (e *Executor) runAnswer(ctx context.Context, a payment.DisputeAnswer, effec
 
 // sendAnswer sends one answer, as transfer sends a payout. A defense that cannot be opened
 // cannot be sent.
-func (e *Executor) sendAnswer(ctx context.Context, a *payment.DisputeAnswer, timeout time.Duration, call *answerCall) *processor.TransferAnswer {
+func (e *Executor) sendAnswer(ctx context.Context, a *payment.DisputeAnswer, claimed *claimAnswers, call *answerCall) *processor.TransferAnswer {
 	if a.Action == payment.AnswerDefend {
 		defense, contents, err := e.Store.DefenseFiles(ctx, a)
 		switch {
@@ -219,7 +219,8 @@ func (e *Executor) sendAnswer(ctx context.Context, a *payment.DisputeAnswer, tim
 		}
 	}
 	answer := e.callOnce(ctx, guardedCall{
-		account: a.Processor, claimedBy: a.ClaimedBy, deadline: a.SentAt.Add(timeout), timeout: timeout, breakers: e.answerBreakers, transferrer: call,
+		account: a.Processor, claimedBy: a.ClaimedBy, history: claimed.history, deadline: a.SentAt.Add(claimed.effect.Timeout), timeout: claimed.effect.Timeout,
+		breakers: e.answerBreakers, transferrer: call,
 	})
 	if answer.Outcome != processor.Done {
 		e.Log.WarnContext(ctx, "answer to a dispute not confirmed", "processor", a.Processor, "dispute", a.Dispute,
@@ -254,8 +255,9 @@ func (v *recordAnswer) Decide(l *store.Loaded, c *store.Changes) error {
 		return store.ErrNotFound
 	}
 	a := list[v.answer.Number-1]
-	if a.Sends != v.answer.Sends || a.Lookups != v.answer.Lookups || a.Step != v.answer.Step || a.ClaimedBy != v.answer.ClaimedBy {
-		return nil // recorded already, or another process has it
+	if a.Sends != v.answer.Sends || a.Lookups != v.answer.Lookups || a.Step != v.answer.Step || a.ClaimedBy != v.answer.ClaimedBy ||
+		v.sent != nil && v.sent.Outcome != processor.Done && !a.SentAt.Equal(v.answer.SentAt) {
+		return nil // recorded already, another process has it, or it is about a send that this database lacks
 	}
 	a.ClaimedBy = payment.ID{}
 	needed := a.Action == payment.AnswerAccept

@@ -23,7 +23,7 @@ func (e *Executor) ThrottleWhile(backlogged func() bool) {
 
 // Guard is the check before the first byte of a send.
 func (e *Executor) Guard(s *ClaimedSend) func() error {
-	return e.guard(s.Deadline, s.Payout.ClaimedBy)
+	return e.guard(s.Deadline, s.Payout.ClaimedBy, s.history)
 }
 
 // NewClaimSends is the operation of [Executor.Claim].

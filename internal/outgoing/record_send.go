@@ -34,6 +34,7 @@ type RecordSendOp struct {
 
 	payout payment.Payout // as it was claimed
 	number int64          // of the send
+	sent   time.Time      // its deadline: a send that this database lacks had another one
 	answer processor.TransferAnswer
 	after  payment.Payout
 }
@@ -43,7 +44,7 @@ func (e *Executor) NewRecordSendOp(s ClaimedSend, answer processor.TransferAnswe
 	if r := proved(answer.Report); answer.Outcome == processor.Done && r.Cause != nil && answer.Report.Cause == nil {
 		answer = processor.TransferAnswer{Outcome: processor.Unknown, Cause: r.Cause}
 	}
-	return &RecordSendOp{resolution: e.newResolution(s.Payout.Processor), payout: s.Payout, number: s.Number, answer: answer}
+	return &RecordSendOp{resolution: e.newResolution(s.Payout.Processor), payout: s.Payout, number: s.Number, sent: s.Deadline, answer: answer}
 }
 
 // Merchant implements [write.Operation].
@@ -80,8 +81,8 @@ func (v *RecordSendOp) Decide(l *store.Loaded, c *store.Changes) error {
 		return v.applyReport(l, c, &p, v.answer.Report)
 	}
 	sends := l.Sends(p.Merchant, p.ID)
-	if int64(len(sends)) != v.number {
-		return nil // sent again since then: this answer is about the earlier send
+	if int64(len(sends)) != v.number || !sends[v.number-1].Deadline.Equal(v.sent) {
+		return nil // this answer is about an earlier send, or one that this database lacks
 	}
 	switch v.answer.Outcome {
 	case processor.Refused:

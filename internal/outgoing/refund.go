@@ -64,7 +64,7 @@ func (e *Executor) sendRefunds(ctx context.Context) (did int, err error) {
 			e.LookUpWaker.Wake()
 		}
 		for _, p := range op.claimed {
-			pool.Run(func() { e.sendRefund(ctx, p, op.profile.Timeout, refunder) })
+			pool.Run(func() { e.sendRefund(ctx, p, op, refunder) })
 		}
 	}
 	return did, errors.Join(errs...)
@@ -327,9 +327,10 @@ func (v refundCall) QueryTransfer(ctx context.Context, externalID string) proces
 }
 
 // sendRefund sends one part of a refund, as transfer sends a payout.
-func (e *Executor) sendRefund(ctx context.Context, p payment.RefundPart, timeout time.Duration, refunder processor.Refunder) {
+func (e *Executor) sendRefund(ctx context.Context, p payment.RefundPart, claimed *claimRefunds, refunder processor.Refunder) {
+	timeout := claimed.profile.Timeout
 	answer := e.callOnce(ctx, guardedCall{
-		account: p.Processor, claimedBy: p.ClaimedBy, deadline: p.SentAt.Add(timeout), timeout: timeout, breakers: e.refunds.sendBreakers,
+		account: p.Processor, claimedBy: p.ClaimedBy, history: claimed.history, deadline: p.SentAt.Add(timeout), timeout: timeout, breakers: e.refunds.sendBreakers,
 		transferrer: refundCall{refunder, &p},
 	})
 	if answer.Outcome != processor.Done {

@@ -121,8 +121,8 @@ func (v *recordRefund) Decide(l *store.Loaded, c *store.Changes) error {
 	switch {
 	case found != nil:
 		return v.applyReport(l, c, &p, *found)
-	case v.answer != nil && p.Sends != v.part.Sends:
-		return nil // sent again since then: this answer is about the earlier send
+	case v.answer != nil && (p.Sends != v.part.Sends || !p.SentAt.Equal(v.part.SentAt)):
+		return nil // this answer is about an earlier send, or one that this database lacks
 	case v.answer != nil:
 		return v.applyAnswer(l, c, &p)
 	case !v.lookedUp || p.ClaimedBy != v.part.ClaimedBy || p.Step != v.part.Step || p.Lookups != v.part.Lookups:

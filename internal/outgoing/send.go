@@ -73,6 +73,7 @@ type ClaimedSend struct {
 	Deadline time.Time // UTC
 
 	timeout time.Duration // of the call
+	history int64         // of the database
 }
 
 // Claim claims up to limit due payouts and records the intent to send each of them, in one commit,
@@ -207,7 +208,7 @@ func (v *claimSends) Decide(l *store.Loaded, c *store.Changes) error {
 			Node: v.node, Deadline: l.Now().Add(v.profile.Timeout), Outcome: store.SendIntent,
 		}
 		c.AddSend(s)
-		v.sends = append(v.sends, ClaimedSend{Payout: p, Number: s.Number, Request: request, Deadline: s.Deadline, timeout: v.profile.Timeout})
+		v.sends = append(v.sends, ClaimedSend{Payout: p, Number: s.Number, Request: request, Deadline: s.Deadline, timeout: v.profile.Timeout, history: v.history})
 	}
 	return nil
 }
@@ -285,7 +286,7 @@ func sameBody(sends []store.Send, hash []byte) bool {
 // short when the workers stop: its outcome would be unknown.
 func (e *Executor) transfer(ctx context.Context, s ClaimedSend, transferrer processor.Transferrer) {
 	answer := e.callOnce(ctx, guardedCall{
-		account: s.Payout.Processor, claimedBy: s.Payout.ClaimedBy, deadline: s.Deadline, timeout: s.timeout, breakers: e.sendBreakers,
+		account: s.Payout.Processor, claimedBy: s.Payout.ClaimedBy, history: s.history, deadline: s.Deadline, timeout: s.timeout, breakers: e.sendBreakers,
 		transferrer: transferrer, request: s.Request,
 	})
 	if answer.Outcome != processor.Done {
@@ -299,6 +300,7 @@ func (e *Executor) transfer(ctx context.Context, s ClaimedSend, transferrer proc
 type guardedCall struct {
 	account     string
 	claimedBy   payment.ID
+	history     int64         // of the database, when it was claimed
 	deadline    time.Time     // of the intent
 	timeout     time.Duration // of the call
 	breakers    *worker.Breakers
@@ -314,7 +316,7 @@ func (e *Executor) callOnce(ctx context.Context, v guardedCall) processor.Transf
 	left := min(v.deadline.Sub(e.Env.Clock.Now()), v.timeout)
 	e.awaitLease(ctx, left/2) // leaves the other half for the call
 	limited, cancel := e.Env.Clock.WithTimeout(context.WithoutCancel(ctx), min(left, v.deadline.Sub(e.Env.Clock.Now())))
-	answer, stale := transferGuarded(limited, v.transferrer, v.request, e.guard(v.deadline, v.claimedBy))
+	answer, stale := transferGuarded(limited, v.transferrer, v.request, e.guard(v.deadline, v.claimedBy, v.history))
 	answered := answer.Outcome != processor.NotSent && !timedOut(limited, answer.Outcome == processor.Unknown)
 	cancel()
 	e.Env.Inject(env.AfterTransfer)
@@ -351,11 +353,12 @@ func transferGuarded(ctx context.Context, transferrer processor.Transferrer, r p
 var ErrStale = errors.New("outgoing: too late to send")
 
 // guard returns the check that a processor calls right before the first byte is sent.
-// It checks the deadline of the intent, the owner of the claim, and the lease, which a
-// suspended process has lost.
-func (e *Executor) guard(deadline time.Time, claimedBy payment.ID) func() error {
+// It checks the deadline of the intent, the owner of the claim, the lease, which a
+// suspended process has lost, and the history of the database: one that went back since the claim
+// may lack it.
+func (e *Executor) guard(deadline time.Time, claimedBy payment.ID, history int64) func() error {
 	return func() error {
-		if !e.Node.Lease.Valid() || !e.Env.Clock.Now().Before(deadline) || e.Node.ID() != claimedBy {
+		if !e.Node.Lease.Valid() || !e.Env.Clock.Now().Before(deadline) || e.Node.ID() != claimedBy || e.Node.History() != history {
 			return ErrStale
 		}
 		return nil
