@@ -229,9 +229,6 @@ func (a *App) buildServers(ctx context.Context) error {
 		a.log.WarnContext(ctx, "checkoutUrl has the listener's own address: set public-url to an address that payers can reach, the same for all gateways of a database",
 			"address", a.PublicURL())
 	}
-	if a.cfg.Mode == config.Serve && len(a.cfg.TrustedProxies) == 0 {
-		a.log.WarnContext(ctx, "clients behind a proxy share its address, rates and blocks: set trusted-proxies to the networks of your proxies")
-	}
 	operator := a.operator()
 	o.Observe = a.observe
 	handler := a.payers(httpapi.New(o))
@@ -240,7 +237,11 @@ func (a *App) buildServers(ctx context.Context) error {
 	} else {
 		a.servers = append(a.servers, httpapi.Server(operator, a.log))
 	}
-	server := httpapi.Server(httpapi.Proxies(a.cfg.TrustedProxies).Handler(handler), a.log)
+	var untrusted *slog.Logger
+	if a.cfg.Mode == config.Serve && !a.cfg.ProxyProtocol { // with it, the peer is the client
+		untrusted = a.log
+	}
+	server := httpapi.Server(httpapi.Proxies(a.cfg.TrustedProxies).Handler(handler, a.env.Clock, untrusted), a.log)
 	server.ConnState = a.listener.StateChanged
 	a.servers = append([]*http.Server{server}, a.servers...)
 	return nil

@@ -60,7 +60,7 @@ func (s *shell) doctor(code int, args ...string) string {
 	if err := os.WriteFile(secret, []byte("0123456789abcdef"), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
-	out, errs := s.run(code, append([]string{"doctor", "--base-url", "https://api.example", "--bank", "https://bank.example", "--bank-secret-file", secret}, args...)...)
+	out, errs := s.run(code, append([]string{"doctor", "--base-url", "https://api.example", "--bank", "https://bank.example", "--bank-secret-file", secret, "--trusted-proxies", "127.0.0.0/8"}, args...)...)
 	if errs != "" {
 		s.t.Errorf("doctor writes %q", errs)
 	}
@@ -108,7 +108,7 @@ func TestDoctorBeforeTheFirstStart(t *testing.T) {
 		}
 	}
 	s.run(0, "account", "suspend", "sandbox")
-	s.run(0, "doctor")
+	s.doctor(0)
 }
 
 // Each check finds what it is for.
@@ -132,6 +132,7 @@ func TestDoctorFinds(t *testing.T) {
 		want   string
 	}{
 		{"risk", []string{"--listen", "0.0.0.0:8080"}, nil, "", " wrong configuration: listen serves clear text to other machines: listen on 127.0.0.1, behind a TLS proxy on this machine; or accept with accept-risk clear-text-listen that secrets"},
+		{"proxy", []string{"--trusted-proxies", ""}, nil, "", " wrong configuration: clients reach a listener of this machine through a proxy on it, and trusted-proxies does not name it: set trusted-proxies to 127.0.0.0/8,::1/128; or accept with accept-risk proxy-as-client that"},
 		{"value", []string{"--max-in-flight", "1"}, nil, "", " wrong configuration: max-in-flight (flag): write an integer from 16 to 1000000\n porteira config --for serve prints each value and its source.\n"},
 		{"payouts to send", nil, func() { s.insert("payouts", due("step", "queued", "processor", "sandbox")) }, "DELETE FROM payouts", " wrong work: payouts to send" + late + ", at sandbox" + start},
 		{"payouts to look up", nil, func() { s.insert("payouts", due("step", "unknown", "processor", "sandbox")) }, "DELETE FROM payouts", " wrong work: payouts to look up" + late + ", at sandbox" + start},
@@ -236,7 +237,7 @@ func (s *shell) wantRunning(args ...string) {
 			s.t.Errorf("%q is not in\n%s", want, out)
 		}
 	}
-	if out, _ := s.raw(0, append([]string{"doctor", "--json"}, args...)...); !strings.Contains(out, `"problems": 0`) || !strings.Contains(out, `"check": "gateways",`) {
+	if out, _ := s.raw(0, append([]string{"doctor", "--json", "--trusted-proxies", "127.0.0.0/8"}, args...)...); !strings.Contains(out, `"problems": 0`) || !strings.Contains(out, `"check": "gateways",`) {
 		s.t.Errorf("as JSON it is\n%s", out)
 	}
 }

@@ -15,7 +15,7 @@ func safe(t *testing.T, flags ...string) config.Sources {
 	t.Helper()
 	data := filepath.Join(t.TempDir(), "data")
 	s := config.Sources{Mode: config.Serve, Environ: []string{"PORTEIRA_MASTER_KEY=" + masterKey, "PORTEIRA_BANK_SECRET=correct horse battery"}, Flags: map[string]string{
-		"data": data, "bank": "https://bank.example", "public-url": "https://pay.example",
+		"data": data, "bank": "https://bank.example", "public-url": "https://pay.example", "trusted-proxies": "127.0.0.0/8",
 	}}
 	for i := 0; i < len(flags); i += 2 {
 		s.Flags[flags[i]] = flags[i+1]
@@ -42,6 +42,10 @@ var takers = []struct{ risk, name, value string }{
 	{"clear-text-listen", "listen", "0.0.0.0:8080"},
 	{"clear-text-listen", "listen", "192.0.2.1:8080"},
 	{"public-metrics", "ops-listen", ""},
+	{"", "trusted-proxies", "10.0.0.0/8,127.0.0.1/32"},
+	{"", "trusted-proxies", "::1/128"},
+	{"proxy-as-client", "trusted-proxies", ""},
+	{"proxy-as-client", "trusted-proxies", "10.0.0.0/8"},
 	{"any-proxy", "trusted-proxies", "10.0.0.0/8,0.0.0.0/0"},
 	{"any-proxy", "trusted-proxies", "::/0"},
 	{"any-proxy", "trusted-proxies", "::ffff:0:0/96"},

@@ -5,7 +5,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/porteira/porteira/internal/db"
@@ -119,12 +118,12 @@ type API struct {
 	logins         *logins
 	slots          *slots
 	memory         *memory
-	exports        large        // statements as CSV
-	batches        large        // batches of payouts
-	defenses       large        // defenses of disputes
-	ranges         large        // ranges of events to be sent again
-	rejected       atomic.Int64 // rejected requests since the last log line
-	rejectedAt     atomic.Int64 // time of that line, on the monotonic clock; 0 for never
+	exports        large // statements as CSV
+	batches        large // batches of payouts
+	defenses       large // defenses of disputes
+	ranges         large // ranges of events to be sent again
+	overloads      tally // requests that were rejected with 503
+	blocks         tally // requests that were rejected because of wrong secrets
 	router         *http.ServeMux
 }
 

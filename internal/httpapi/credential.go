@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"errors"
@@ -60,6 +61,7 @@ type credentials struct {
 
 	mu    sync.RWMutex
 	cache map[string]*identity
+	known string // the id of a credential that exists; "" until one was valid
 }
 
 // identity is a credential with its merchant, or only the merchant of anonymous
@@ -90,15 +92,7 @@ func (a *API) authenticate(c *call) error {
 	if len(keys) != 1 || len(secrets) != 1 || len(keys[0]) > credentialBytesMax || len(secrets[0]) > credentialBytesMax {
 		return errUnauthorized
 	}
-	sources := sourcesOf(c.r)
-	if err := a.logins.admit(c, keys[0], sources); err != nil {
-		return err
-	}
-	who, err := a.credentials.verify(c.ctx, keys[0], secrets[0])
-	if problem.Is(err, problem.Unauthorized) {
-		a.logins.fail(keys[0], sources)
-		a.logDamaged(c.ctx, err)
-	}
+	who, err := a.identify(c, keys[0], secrets[0])
 	if err != nil {
 		return err
 	}
@@ -110,6 +104,33 @@ func (a *API) authenticate(c *call) error {
 		return problem.New(problem.ForbiddenScope, "This credential does not have the scope "+c.route.scope+".")
 	}
 	return nil
+}
+
+// identify returns the identity of a key and secret. Only failures are counted and blocked: many
+// clients may share an address, and a right secret is never refused because of others' wrong ones.
+func (a *API) identify(c *call, key, secret string) (*identity, error) {
+	p := a.credentials.presented(key, secret)
+	if who := a.credentials.cachedFor(p); who != nil {
+		return who, nil
+	}
+	sources := sourcesOf(c.r)
+	wait, of := a.logins.blocked(key, sources)
+	if wait > 0 {
+		if !a.logins.enter() {
+			return nil, a.logins.refuse(c, wait, of)
+		}
+		defer a.logins.leave()
+	}
+	who, err := a.credentials.verify(c.ctx, p)
+	if !problem.Is(err, problem.Unauthorized) {
+		return who, err
+	}
+	if wait > 0 {
+		return nil, a.logins.refuse(c, wait, of)
+	}
+	a.logins.fail(key, sources)
+	a.logDamaged(c.ctx, err)
+	return nil, err
 }
 
 // logDamaged logs that a credential was refused because its row was changed outside the
@@ -146,26 +167,42 @@ func isKeyID(s string) bool {
 	return s != "" && len(s) <= keyIDMax
 }
 
-// verify returns the identity of this key and secret; else an error of kind
-// unauthorized. A wrong secret costs the same as an unknown key: one hash, two
-// comparisons, one read.
-func (k *credentials) verify(ctx context.Context, key, secret string) (*identity, error) {
+// presented is a key with the hashes of the secret that was sent with it.
+type presented struct {
+	key    string
+	hashes hashes
+	now    time.Time
+}
+
+func (k *credentials) presented(key, secret string) *presented {
 	if !isKeyID(key) {
 		key = unknownKey
 	}
-	hashes := hashes{now: k.keys.SecretHash(secret), retired: k.keys.RetiredSecretHashes(secret)}
-	now := k.clock.Now()
-	if who := k.cached(key); who != nil && k.valid(who, &hashes, now) {
-		return who, nil
+	return &presented{key, hashes{now: k.keys.SecretHash(secret), retired: k.keys.RetiredSecretHashes(secret)}, k.clock.Now()}
+}
+
+// cachedFor returns the cached identity of a valid key and secret; nil if verify must decide.
+func (k *credentials) cachedFor(p *presented) *identity {
+	if who := k.cached(p.key); who != nil && k.valid(who, &p.hashes, p.now) {
+		return who
 	}
+	return nil
+}
+
+// verify reads the identity of a key and secret; else the error is of kind unauthorized. A wrong
+// secret takes as long as an unknown key: two reads, one that finds a credential and one that
+// does not.
+func (k *credentials) verify(ctx context.Context, p *presented) (*identity, error) {
+	key := p.key
 	who, err := k.load(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	if who.credential.Damaged != nil {
-		return nil, errUnauthorized.With(who.credential.Damaged)
-	}
-	if !k.valid(who, &hashes, now) || who.credential.KeyID != key {
+	if !k.valid(who, &p.hashes, p.now) || who.credential.KeyID != key {
+		k.equalize(ctx, who.credential.KeyID == key)
+		if who.credential.Damaged != nil {
+			return nil, errUnauthorized.With(who.credential.Damaged)
+		}
 		return nil, errUnauthorized
 	}
 	m, err := k.reader.Merchant(ctx, who.credential.Merchant)
@@ -178,6 +215,17 @@ func (k *credentials) verify(ctx context.Context, key, secret string) (*identity
 	who.merchant = m
 	k.keep(key, who)
 	return who, nil
+}
+
+// equalize reads a credential that exists after one that does not, and the reverse.
+func (k *credentials) equalize(ctx context.Context, found bool) {
+	other := unknownKey
+	if !found {
+		k.mu.RLock()
+		other = cmp.Or(k.known, unknownKey)
+		k.mu.RUnlock()
+	}
+	_, _ = k.load(ctx, other) // the result is not needed
 }
 
 // hashes are the forms in which a secret may be stored: under the present master key, and
@@ -246,6 +294,9 @@ func (k *credentials) keep(key string, who *identity) {
 		clear(k.cache)
 	}
 	k.cache[key] = who
+	if key != anonymousKey {
+		k.known = key
+	}
 }
 
 // forget makes the next request read the credential again.
@@ -255,10 +306,13 @@ func (k *credentials) forget(key string) {
 	delete(k.cache, key)
 }
 
+// anonymousKey is the key of the merchant of anonymous orders in the cache: no credential has an
+// empty id.
+const anonymousKey = ""
+
 // merchant reads the merchant of anonymous orders, cached like a credential.
 func (k *credentials) merchant(ctx context.Context, id payment.ID) (store.Merchant, error) {
-	const key = "" // no credential has an empty id
-	if who := k.cached(key); who != nil {
+	if who := k.cached(anonymousKey); who != nil {
 		return who.merchant, nil
 	}
 	read := k.clock.Monotonic()
@@ -269,7 +323,7 @@ func (k *credentials) merchant(ctx context.Context, id payment.ID) (store.Mercha
 	if !m.ClosedAt.IsZero() {
 		return m, errUnauthorized
 	}
-	k.keep(key, &identity{merchant: m, read: read})
+	k.keep(anonymousKey, &identity{merchant: m, read: read})
 	return m, nil
 }
 

@@ -126,3 +126,35 @@ func TestSecretsOfRetiredMasterKeys(t *testing.T) {
 	h = newHarness(t, func(o *httpapi.Options) { o.Keys = keys })
 	h.want("stored under an unknown key", h.do("GET", "/balance", ""), 401, "unauthorized")
 }
+
+// readsOfCredentials notes for each credential that is read whether there is one.
+type readsOfCredentials struct {
+	*gateway
+
+	reads string
+}
+
+func (f *readsOfCredentials) Credential(ctx context.Context, keyID string) (store.Credential, error) {
+	c, err := f.gateway.Credential(ctx, keyID)
+	if f.reads += "+"; err != nil {
+		f.reads = strings.TrimSuffix(f.reads, "+") + "-"
+	}
+	return c, err
+}
+
+// The work for a wrong secret does not show whether its key exists.
+func TestUnknownKeysCostAsMuchAsWrongSecrets(t *testing.T) {
+	t.Parallel()
+	var f readsOfCredentials
+	h := newHarness(t, func(o *httpapi.Options) {
+		f.gateway = o.Reader.(*gateway)
+		o.Reader = &f
+	})
+	h.want("right", h.do("GET", "/balance", ""), 200, "")
+	for _, row := range []struct{ key, want string }{{"nobody", "-+"}, {"key1", "+-"}, {"key2", "+-"}, {"\xff", "-+"}} {
+		f.reads = ""
+		if h.want("wrong", h.do("GET", "/balance", "", as(row.key, "wrong")), 401, "unauthorized"); f.reads != row.want {
+			t.Errorf("%s: the reads found %s, want %s", row.key, f.reads, row.want)
+		}
+	}
+}

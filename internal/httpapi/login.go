@@ -25,7 +25,10 @@ const loginsMax = 20_000
 // loginsSweep is the shortest time between two searches for entries that have ended.
 const loginsSweep = time.Second
 
-// logins counts wrong secrets, and blocks who sends too many. An address is a source, as for
+// blockedReadsMax bounds the secrets of blocked sources that are verified in the database at once.
+const blockedReadsMax = 16
+
+// logins counts wrong secrets, and blocks who sends too many of them: more are refused alike. An address is a source, as for
 // the rate of anonymous orders.
 type logins struct {
 	clock env.Clock
@@ -34,6 +37,8 @@ type logins struct {
 	addresses map[source]*wrong
 	pairs     map[keyFrom]*wrong
 	sweptAt   time.Duration // on the monotonic clock
+
+	reads chan struct{} // sent to while the secret of a blocked source is verified
 }
 
 // keyFrom is a key that is sent from an address.
@@ -49,7 +54,7 @@ type wrong struct {
 }
 
 func newLogins(clock env.Clock) *logins {
-	return &logins{clock: clock, addresses: map[source]*wrong{}, pairs: map[keyFrom]*wrong{}}
+	return &logins{clock: clock, addresses: map[source]*wrong{}, pairs: map[keyFrom]*wrong{}, reads: make(chan struct{}, blockedReadsMax)}
 }
 
 // loginKey is a key as logins counts it: ids that no credential has are one.
@@ -60,19 +65,28 @@ func loginKey(key string) string {
 	return unknownKey
 }
 
-// admit returns a problem of kind rate_limited while the address, or the key from the
-// address, is blocked. It does not depend on the secret.
-func (l *logins) admit(c *call, key string, sources []source) error {
-	wait, of := l.blocked(key, sources)
-	if wait <= 0 {
-		return nil
+// enter reports whether the secret of a blocked source may be verified now. If so, the caller
+// must call leave afterwards.
+func (l *logins) enter() bool {
+	select {
+	case l.reads <- struct{}{}:
+		return true
+	default:
+		return false
 	}
-	of.show(c.w, 0, wait)
-	return problem.New(problem.RateLimited, "Too many wrong credentials from this IP address.").WithRetryAfter(wait)
 }
 
-// blocked is the time for which requests are refused, 0 if they are not, and the limit that was
-// reached.
+func (l *logins) leave() { <-l.reads }
+
+// refuse returns a problem of kind rate_limited, and sets its headers.
+func (l *logins) refuse(c *call, wait time.Duration, of *quota) error {
+	c.blocked = true
+	of.show(c.w, 0, wait)
+	return problem.New(problem.RateLimited, "Too many wrong credentials from this IP address. A request with valid credentials is served.").WithRetryAfter(wait)
+}
+
+// blocked is the time for which wrong secrets are not counted but refused with 429, 0 if they are
+// counted, and the limit that was reached.
 func (l *logins) blocked(key string, sources []source) (wait time.Duration, of *quota) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

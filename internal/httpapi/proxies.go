@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"github.com/pires/go-proxyproto"
+
+	"github.com/porteira/porteira/internal/env"
 )
 
 // Proxies are the networks of trusted reverse proxies: a proxy reports the address of its
@@ -22,19 +25,27 @@ func (p Proxies) trust(address netip.Addr) bool {
 // headerClientCert is the certificate of a proxy's client, which anyone else could invent.
 const headerClientCert = "Client-Cert"
 
+// untrustedLogInterval is the shortest time between two log lines about peers that act as proxies.
+const untrustedLogInterval = time.Minute
+
 // Handler returns next, which gets the client's address in RemoteAddr, and Client-Cert from
-// trusted proxies only.
-func (p Proxies) Handler(next http.Handler) http.Handler {
-	if len(p) == 0 {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			r.Header.Del(headerClientCert)
-			next.ServeHTTP(w, r)
-		})
-	}
+// trusted proxies only. A peer that is not trusted and names a client is logged as an error: it
+// may be a proxy that is not listed, and all its clients then have one address. A nil log
+// disables that.
+func (p Proxies) Handler(next http.Handler, clock env.Clock, log *slog.Logger) http.Handler {
+	var untrusted tally
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		peer := addressOf(r)
 		if !p.trust(peer) {
 			r.Header.Del(headerClientCert)
+			if log != nil && (len(r.Header["Forwarded"]) > 0 || len(r.Header["X-Forwarded-For"]) > 0) {
+				if n := untrusted.add(clock.Monotonic(), untrustedLogInterval); n > 0 {
+					log.ErrorContext(r.Context(), "a peer that is not in trusted-proxies names a client in Forwarded or X-Forwarded-For: "+
+						"if it is your proxy, its clients share one address and one block: set trusted-proxies to its network", "peer", peer.String(), "requests", n)
+				}
+			}
+			next.ServeHTTP(w, r)
+			return
 		}
 		if client := p.client(peer, r.Header); client != peer {
 			r.RemoteAddr = netip.AddrPortFrom(client, 0).String()

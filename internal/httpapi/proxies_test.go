@@ -2,11 +2,13 @@ package httpapi_test
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/porteira/porteira/internal/httpapi"
 	"github.com/porteira/porteira/internal/store"
@@ -104,7 +106,7 @@ func FuzzForwarded(f *testing.F) {
 func TestBehindProxies(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.handler = testProxies.Handler(h.handler)
+	h.handler = testProxies.Handler(h.handler, h.clock, nil)
 	h.credential("office", "s", h.first.ID, func(c *store.Credential) { c.AllowedIPs = prefixes("203.0.113.0/24") })
 	proxy, office := from("10.0.0.1:1"), as("office", "s")
 	xff := func(value string) sending { return header("X-Forwarded-For", value) }
@@ -115,8 +117,8 @@ func TestBehindProxies(t *testing.T) {
 	for range 20 {
 		h.want("wrong", h.do("GET", "/balance", "", as("key1", "wrong"), proxy, xff("1.1.1.1")), 401, "unauthorized")
 	}
-	h.want("blocked", h.do("GET", "/balance", "", proxy, xff("1.1.1.1")), 429, "rate_limited")
-	h.want("another client of the proxy", h.do("GET", "/balance", "", proxy, xff("2.2.2.2")), 200, "")
+	h.want("blocked", h.do("GET", "/balance", "", as("key1", "wrong"), proxy, xff("1.1.1.1")), 429, "rate_limited")
+	h.want("another client of the proxy", h.do("GET", "/balance", "", as("key1", "wrong"), proxy, xff("2.2.2.2")), 401, "unauthorized")
 }
 
 // Clients whose two headers differ are counted each by the header that its proxy wrote,
@@ -130,7 +132,7 @@ func TestContradictingHeadersAreCountedApart(t *testing.T) {
 				o.PublicMerchant[0], o.AnyWebhookHost = 1, true
 				o.AnonymousRate = httpapi.Rate{PerSecond: 1, Burst: 5}
 			})
-			h.handler = testProxies.Handler(h.handler)
+			h.handler = testProxies.Handler(h.handler, h.clock, nil)
 			value := map[string]string{"Forwarded": "for=", "X-Forwarded-For": ""}
 			behind := func(address, invented string) sending {
 				return func(r *http.Request) {
@@ -142,10 +144,11 @@ func TestContradictingHeadersAreCountedApart(t *testing.T) {
 			for i := range 20 { // each time with another invention
 				h.want("wrong", h.do("GET", "/balance", "", as("key1", "wrong"), behind("1.1.1.1", fmt.Sprintf("9.9.9.%d", i))), 401, "unauthorized")
 			}
-			h.want("blocked", h.do("GET", "/balance", "", behind("1.1.1.1", "9.9.8.1")), 429, "rate_limited")
-			h.want("another client whose headers differ", h.do("GET", "/balance", "", behind("2.2.2.2", "192.168.0.1")), 200, "")
-			h.want("the same one, proven", h.do("GET", "/balance", "", behind("1.1.1.1", "1.1.1.1")), 200, "")
-			h.want("who was invented, proven", h.do("GET", "/balance", "", behind("9.9.9.1", "9.9.9.1")), 200, "")
+			wrong := as("key1", "wrong")
+			h.want("blocked", h.do("GET", "/balance", "", wrong, behind("1.1.1.1", "9.9.8.1")), 429, "rate_limited")
+			h.want("another client whose headers differ", h.do("GET", "/balance", "", wrong, behind("2.2.2.2", "192.168.0.1")), 401, "unauthorized")
+			h.want("the same one, proven", h.do("GET", "/balance", "", wrong, behind("1.1.1.1", "1.1.1.1")), 401, "unauthorized")
+			h.want("who was invented, proven", h.do("GET", "/balance", "", wrong, behind("9.9.9.1", "9.9.9.1")), 401, "unauthorized")
 			order := func(i int, address, invented string) answer {
 				return h.do("POST", "/payin", strings.Replace(payinBody, "r1", fmt.Sprint(address, i), 1), anonymously, behind(address, invented))
 			}
@@ -171,7 +174,7 @@ func TestClientCert(t *testing.T) {
 		"without proxies": {nil, "127.0.0.1:1", ""},
 	} {
 		got := "not called"
-		h := c.proxies.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Get("Client-Cert") }))
+		h := c.proxies.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Get("Client-Cert") }), nil, nil)
 		r := httptest.NewRequest(http.MethodPost, "/inbound/a/b", http.NoBody)
 		r.RemoteAddr = c.peer
 		r.Header.Set("Client-Cert", ":AAAA:")
@@ -179,5 +182,35 @@ func TestClientCert(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
+	}
+}
+
+// A peer that names a client and is not trusted may be a proxy that the operator forgot.
+func TestUntrustedPeersThatNameAClientAreLogged(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.handler = testProxies[:1].Handler(h.handler, h.clock, slog.New(slog.NewJSONHandler(h.log, nil)))
+	lines := func() int {
+		return strings.Count(h.log.String(), `"level":"ERROR","msg":"a peer that is not in trusted-proxies`)
+	}
+	for _, row := range []struct {
+		peer, header, value string
+		after               time.Duration
+		lines               int
+	}{
+		{"10.0.0.1:1", "X-Forwarded-For", "192.0.2.1", 0, 0},
+		{"127.0.0.1:1", "Accept", "*/*", 0, 0},
+		{"127.0.0.1:1", "X-Forwarded-For", "192.0.2.1", 0, 1},
+		{"127.0.0.1:1", "Forwarded", "for=192.0.2.1", 59 * time.Second, 1},
+		{"127.0.0.1:1", "Forwarded", "for=192.0.2.1", time.Second, 2},
+	} {
+		h.clock.Advance(row.after)
+		h.want(row.header, h.do("GET", "/balance", "", from(row.peer), header(row.header, row.value)), 200, "")
+		if n := lines(); n != row.lines {
+			t.Errorf("%s from %s: %d lines, want %d", row.header, row.peer, n, row.lines)
+		}
+	}
+	if log := h.log.String(); !strings.Contains(log, `"peer":"127.0.0.1","requests":2}`) {
+		t.Errorf("the log is %s", log)
 	}
 }

@@ -28,7 +28,7 @@ func behindProxy(t *testing.T, proxies httpapi.Proxies) string {
 	c := httpapi.Limit(proxies.Listener(l), httpapi.ConnectionLimits{Total: 20, PerAddress: 2, Proxies: proxies, Clock: w.Clock, Log: slog.New(slog.DiscardHandler)})
 	server := httpapi.Server(proxies.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "client="+r.RemoteAddr)
-	})), slog.New(slog.NewTextHandler(&apptest.Log{}, nil)))
+	}), nil, nil), slog.New(slog.NewTextHandler(&apptest.Log{}, nil)))
 	server.ConnState = c.StateChanged
 	done := make(chan struct{})
 	go func() { defer close(done); _ = server.Serve(c) }()

@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/porteira/porteira/internal/problem"
@@ -29,6 +30,7 @@ type call struct {
 	credential *store.Credential
 	anonymous  bool // without credentials
 	counted    bool // among the requests in flight of the credential
+	blocked    bool // refused because of wrong secrets
 	status     int  // of the answer; 0 until there is one
 
 	memory   *memory
@@ -184,18 +186,31 @@ func (c *call) empty(status int) error {
 	return nil
 }
 
-// overloadLogInterval is the shortest time between two log lines about overload.
-const overloadLogInterval = time.Second
+// refusalLogInterval is the shortest time between two log lines about refusals of one cause.
+const refusalLogInterval = time.Second
 
-// logOverload logs rejected requests, at most once per overloadLogInterval.
-func (a *API) logOverload(ctx context.Context) {
-	a.rejected.Add(1)
-	now := int64(a.env.Clock.Monotonic()) + 1 // never 0
-	last := a.rejectedAt.Load()
-	if last != 0 && now-last < int64(overloadLogInterval) || !a.rejectedAt.CompareAndSwap(last, now) {
-		return
+// tally counts what may happen too often for a log line each.
+type tally struct {
+	count atomic.Int64 // since the last line
+	at    atomic.Int64 // time of that line, on the monotonic clock; 0 for never
+}
+
+// add counts one more. It returns the count if a line is due at now: one per interval.
+func (t *tally) add(now, interval time.Duration) int64 {
+	t.count.Add(1)
+	at := int64(now) + 1 // never 0
+	last := t.at.Load()
+	if last != 0 && at-last < int64(interval) || !t.at.CompareAndSwap(last, at) {
+		return 0
 	}
-	a.log.WarnContext(ctx, "overloaded: rejecting new requests with 503", "rejected", a.rejected.Swap(0))
+	return t.count.Swap(0)
+}
+
+// logRefused counts a refused request, and logs the count when a line is due.
+func (a *API) logRefused(ctx context.Context, t *tally, message string) {
+	if n := t.add(a.env.Clock.Monotonic(), refusalLogInterval); n > 0 {
+		a.log.WarnContext(ctx, message, "rejected", n)
+	}
 }
 
 // logCall writes the log line of a request. It has neither path nor query, which
@@ -205,7 +220,10 @@ func (a *API) logCall(c *call, took time.Duration, err error) {
 	level := slog.LevelInfo
 	switch {
 	case problem.Is(err, problem.Overloaded): // not an error line each, under overload
-		a.logOverload(ctx)
+		a.logRefused(ctx, &a.overloads, "overloaded: rejecting new requests with 503")
+	case c.blocked: // a blocked client must not fill the log
+		a.logRefused(ctx, &a.blocks, "wrong credentials: rejecting them with 429 from addresses that sent many")
+		return
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil: // the client has disconnected
 	case c.status >= http.StatusInternalServerError:
 		level = slog.LevelError
