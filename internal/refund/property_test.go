@@ -112,7 +112,8 @@ func (m *mixed) resolve(r *rapid.T) {
 		if list[i].Kind != store.CaseOverpaid {
 			continue
 		}
-		_, err := m.reviews.Resolve(m.T.Context(), review.Request{Case: list[i].ID, How: how, Actor: "ana", Reason: "compared", Evidence: "line 7"})
+		who := rapid.SampledFrom([]string{"ana", "bia"}).Draw(r, "person") // a write-off takes both
+		_, err := m.reviews.Resolve(m.T.Context(), review.Request{Case: list[i].ID, How: how, Actor: who, Reason: "compared", Evidence: "line 7"})
 		if err != nil && !problem.Is(err, problem.InvalidState) && !problem.Is(err, problem.RefundNotPossible) {
 			r.Fatalf("resolve: %v", err)
 		}

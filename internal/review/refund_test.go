@@ -86,7 +86,7 @@ func TestReturnOfUnappliedFails(t *testing.T) {
 			d.wantUnapplied(received, 30_00, 0)
 			g.WantPayin(p, payment.PayinPaid, 100_00, 1)
 			g.WantProven()
-			d.resolve(request(&again, store.ResolvedWriteOff))
+			d.agree(&again, store.ResolvedWriteOff)
 			g.WantProven()
 		})
 	}

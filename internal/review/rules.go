@@ -52,7 +52,8 @@ var endToEndID = regexp.MustCompile(`^E[0-9A-Za-z]{31}$`)
 // The options that several kinds share. Two persons always decide these:
 //   - whether a payout of unknown outcome was paid;
 //   - whether to repeat a call that may pay twice;
-//   - who owns money that names no order.
+//   - who owns money that names no order;
+//   - whether the platform keeps what a payer paid.
 var (
 	twoPersons = Option{Persons: 2, Evidence: true}
 	paid       = Option{How: store.ResolvedPaid, Persons: 2, Evidence: true, EndToEndID: true}
@@ -60,7 +61,7 @@ var (
 	resend     = with(twoPersons, store.ResolvedResend)
 	apply      = Option{How: store.ResolvedApply, Persons: 1, Order: true}
 	assign     = Option{How: store.ResolvedApply, Persons: 2, Evidence: true, Merchant: true, Order: true}
-	writeOff   = Option{How: store.ResolvedWriteOff, Persons: 1, Evidence: true}
+	writeOff   = with(twoPersons, store.ResolvedWriteOff)
 	retry      = Option{How: store.ResolvedRetry, Persons: 1}
 	dismiss    = Option{How: store.ResolvedDismiss, Persons: 1}
 )
@@ -97,7 +98,7 @@ var rules = slices.Concat(refundRules, []rule{
 		prepare: findExternalID, needs: needsLate, check: checkReleased, effect: bookLate,
 	},
 	{
-		kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonPaidAfterRelease}, Option: with(twoPersons, store.ResolvedWriteOff),
+		kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonPaidAfterRelease}, Option: writeOff,
 		prepare: findExternalID, needs: needsLate, check: checkReleased, effect: writeOffLate,
 	},
 	{kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonPaidAfterRelease}, Option: with(twoPersons, store.ResolvedDismiss)},
@@ -125,7 +126,7 @@ var rules = slices.Concat(refundRules, []rule{
 	{kind: store.CaseDisputeAnswer, Option: dismiss},
 	{kind: store.CaseDisputeOpen, Option: dismiss},
 	{kind: store.CasePayoutFound, Option: with(twoPersons, store.ResolvedAdopt)}, // its money is taken already
-	{kind: store.CasePayoutFound, Option: with(twoPersons, store.ResolvedWriteOff), needs: needsFound, check: checkFound, effect: writeOffFound},
+	{kind: store.CasePayoutFound, Option: writeOff, needs: needsFound, check: checkFound, effect: writeOffFound},
 	{
 		kind: store.CasePayoutFound, reasons: []store.CaseReason{store.ReasonPaidTwice}, Option: with(twoPersons, store.ResolvedDismiss),
 		needs: needsFound, check: checkFound, effect: dismissFound,

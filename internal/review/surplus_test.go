@@ -32,7 +32,11 @@ func (d *desk) twoSurpluses(last store.Resolution) string {
 	v := d.ofAmount(30_00)
 	d.resolve(request(&v, store.ResolvedApply))
 	v = d.ofAmount(20_00)
-	d.resolve(request(&v, last))
+	if last == store.ResolvedWriteOff {
+		d.agree(&v, last)
+	} else {
+		d.resolve(request(&v, last))
+	}
 	return p.ExternalID
 }
 
@@ -121,7 +125,7 @@ func TestDisputedSurplusIsNotWrittenOff(t *testing.T) {
 		v := d.only(store.CaseOverpaid)
 		d.refused(request(&v, store.ResolvedWriteOff), problem.InvalidState)
 		report(processor.DisputeWon)
-		d.resolve(request(&v, store.ResolvedWriteOff))
+		d.agree(&v, store.ResolvedWriteOff)
 		d.wantUnapplied(received, 0, 30_00)
 	})
 }
@@ -133,7 +137,7 @@ func TestWrittenOffSurplusOfAnOrderPaidByForeignMoney(t *testing.T) {
 		q := d.paidByForeignMoney(100_00)
 		d.receive(q.ExternalID, 30_00)
 		v := d.only(store.CaseOverpaid)
-		d.resolve(request(&v, store.ResolvedWriteOff))
+		d.agree(&v, store.ResolvedWriteOff)
 		d.Bank.RefundAtPanel("panel", d.Bank.Incoming[1].ID, 30_00)
 		d.ReadFeeds()
 		d.wantUnapplied(received, 0, 0)

@@ -44,7 +44,7 @@ func TestUnappliedMoney(t *testing.T) {
 		t.Run("write off", func(t *testing.T) {
 			d := newDesk(g.For(t))
 			_, v := d.overpaid()
-			d.resolve(request(&v, store.ResolvedWriteOff))
+			d.agree(&v, store.ResolvedWriteOff)
 			d.wantUnapplied(received, 0, 30_00)
 			d.WantCases()
 		})
@@ -174,7 +174,7 @@ func TestUnmatchedReceipt(t *testing.T) {
 		d.Must(err)
 		i := slices.IndexFunc(list, func(v store.Case) bool { return v.Kind == store.CaseUnmatchedReceipt })
 		v = list[i]
-		d.resolve(request(&v, store.ResolvedWriteOff))
+		d.agree(&v, store.ResolvedWriteOff)
 		d.wantUnidentified(0, 5_00)
 		d.wantUnapplied(int64(coretest.Opening)+100_00, 10_00, 0)
 	})
@@ -257,7 +257,7 @@ func TestMoneyThatNamesItsOrderTakesOnePerson(t *testing.T) {
 				w := request(&v, review.Withdraw)
 				d.resolve(w)
 			}
-			d.resolve(request(&v, store.ResolvedWriteOff))
+			d.agree(&v, store.ResolvedWriteOff)
 		})
 		t.Run("an order at another account", func(t *testing.T) {
 			d := newDesk(g.For(t))
@@ -291,7 +291,7 @@ func TestWrittenOffMoneyIsDisputed(t *testing.T) {
 			coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
 				d := newDesk(g)
 				p, v := d.overpaid()
-				d.resolve(request(&v, store.ResolvedWriteOff))
+				d.agree(&v, store.ResolvedWriteOff)
 				report := func(state processor.DisputeState) {
 					d.Bank.Dispute(p.ExternalID, "D", c.disputed, state)
 					d.Notify("D "+string(state), "charge "+p.ExternalID)
@@ -315,7 +315,7 @@ func TestWrittenOffMoneyOfAnotherPayment(t *testing.T) {
 		d := newDesk(g)
 		p := d.PaidPayin("p", 100_00, 30_00)
 		v := d.only(store.CaseOverpaid)
-		d.resolve(request(&v, store.ResolvedWriteOff))
+		d.agree(&v, store.ResolvedWriteOff)
 		d.Bank.Disputes(p.ExternalID, processor.Dispute{ID: "D", PaymentID: "p 1", Amount: 100_00, State: processor.DisputeOpen})
 		d.Notify("D", "charge "+p.ExternalID)
 		d.Apply()
@@ -347,7 +347,7 @@ func TestWrittenOffMoneyIsGivenBackAtThePanel(t *testing.T) {
 				d := newDesk(g)
 				p := d.PaidPayin("p", 130_00)
 				v := d.only(store.CaseOverpaid)
-				d.resolve(request(&v, store.ResolvedWriteOff))
+				d.agree(&v, store.ResolvedWriteOff)
 				d.Bank.RefundAtPanel("panel", "p 1", c.panel)
 				d.ReadFeeds()
 				d.wantUnapplied(received-c.refunded, 0, c.written)
@@ -359,7 +359,7 @@ func TestWrittenOffMoneyIsGivenBackAtThePanel(t *testing.T) {
 				d.ReadFeeds()
 				d.wantUnapplied(received, 30_00-c.written, c.written)
 				v = d.only(store.CaseOverpaid)
-				d.resolve(request(&v, store.ResolvedWriteOff))
+				d.agree(&v, store.ResolvedWriteOff)
 				d.wantUnapplied(received, 0, 30_00)
 				d.Bank.Disputes(p.ExternalID, processor.Dispute{ID: "D", PaymentID: "p 1", Amount: 130_00, State: processor.DisputeOpen})
 				d.Notify("D", "charge "+p.ExternalID)
@@ -384,7 +384,7 @@ func TestWrittenOffMoneyIsReturnedLate(t *testing.T) {
 		}
 		d.Send()
 		v = d.only(store.CaseOverpaid)
-		d.resolve(request(&v, store.ResolvedWriteOff))
+		d.agree(&v, store.ResolvedWriteOff)
 		d.wantUnapplied(received, 0, 30_00)
 		d.Bank.RefundAtPanel(id, "p 1", 30_00)
 		d.ReadFeeds()
