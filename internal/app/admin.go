@@ -160,10 +160,13 @@ func (a *Admin) Inspect(ctx context.Context, v *store.Account) []processor.Findi
 	if inspector, ok := proc.(processor.Inspector); ok {
 		findings = append(findings, inspector.Inspect(ctx)...)
 	}
+	if slices.ContainsFunc(findings, func(f processor.Finding) bool { return f.Stops }) {
+		return append(findings, processor.Finding{Check: "notices, ledger", Detail: "not checked", Action: "Solve the problem above, then test again."})
+	}
 	if installer, ok := proc.(processor.Installer); ok && a.PublicURL != "" {
 		findings = append(findings, installer.Installed(ctx, a.PublicURL+account.NoticePath(v)))
 	}
-	if reader, ok := proc.(processor.BalanceReader); ok && !slices.ContainsFunc(findings, func(f processor.Finding) bool { return f.Problem != "" }) {
+	if reader, ok := proc.(processor.BalanceReader); ok {
 		findings = append(findings, a.compareBalance(ctx, v.ID, reader))
 	}
 	return findings

@@ -274,6 +274,10 @@ type findingView struct {
 	Action  string `json:"action"`
 }
 
+func viewFinding(f processor.Finding) findingView {
+	return findingView{f.Check, f.Detail, f.Problem, f.Action}
+}
+
 // Run checks an account at its processor. The exit code is 1 if something is wrong.
 func (c *accountTest) Run(r *runner, root *commands) error {
 	return r.admin(&root.Account.settings, func(a *app.Admin) error {
@@ -284,7 +288,7 @@ func (c *accountTest) Run(r *runner, root *commands) error {
 		findings := []findingView{}
 		wrong := false
 		for _, f := range a.Inspect(r.ctx, &v) {
-			findings = append(findings, findingView(f))
+			findings = append(findings, viewFinding(f))
 			wrong = wrong || f.Problem != ""
 		}
 		err = r.out.show(findings, func(w io.Writer) { printFindings(w, findings) })

@@ -73,3 +73,13 @@ func failingFeeds(a *app.Admin, id string) (list []string) {
 	}
 	return list
 }
+
+// incompleteFeeds says which lists of an account lack entries, and why: the rest of them is read.
+func incompleteFeeds(a *app.Admin, id string) (list []string) {
+	for _, f := range a.Registry.Feeds() {
+		if f.Account == id && f.Failures == 0 && f.LastError != "" {
+			list = append(list, "the list "+f.Feed+" is read in part: "+f.LastError)
+		}
+	}
+	return list
+}

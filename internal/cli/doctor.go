@@ -51,7 +51,7 @@ func (c *doctorCommand) Run(r *runner) error {
 	}
 	d := diagnosis{Findings: []findingView{}}
 	for _, f := range findings {
-		d.Findings = append(d.Findings, findingView(f))
+		d.Findings = append(d.Findings, viewFinding(f))
 		if f.Problem != "" {
 			d.Problems++
 		}

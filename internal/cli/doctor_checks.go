@@ -224,6 +224,9 @@ func (d *doctor) accounts() ([]processor.Finding, error) {
 		}
 		if !v.Refused() {
 			own = append(own, checkFeeds(v.ID, d.a.Registry.Feeds(), failingFeeds(d.a, v.ID))...)
+			for _, text := range incompleteFeeds(d.a, v.ID) {
+				own = append(own, processor.Finding{Check: "lists", Detail: text, Action: "Nothing else waits for it; it is read again with the list. porteira account test " + v.ID + " says what it needs."})
+			}
 		}
 		if app.UsesOwnBank(v) && !d.bank && !d.sandbox && v.State != payment.AccountSuspended {
 			own = append(own, processor.Finding{

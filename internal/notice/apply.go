@@ -211,18 +211,8 @@ func (s *Service) applyHint(ctx context.Context, proc processor.Processor, name 
 	ref := processor.Ref{ExternalID: h.ExternalID, ProcessorID: h.ProcessorID}
 	switch h.Subject {
 	case processor.SubjectCharge:
-		charger, ok := proc.(processor.Charger)
-		if !ok {
-			return fmt.Errorf("notice: processor %s does not support payments", name)
-		}
-		report := query(ctx, s, name, func(ctx context.Context) processor.ChargeReport { return processor.FindCharge(ctx, charger, ref) })
-		if report.Lookup != processor.Found {
-			return unconfirmed("charge", report.Lookup, report.Cause)
-		}
-		if !showsPayment(&report, h.Payment) {
-			return errors.Join(s.receive(ctx, name, h.ExternalID, report, nil), errLags)
-		}
-		return s.receive(ctx, name, h.ExternalID, report, notice)
+		_, err := s.applyCharge(ctx, proc, name, h, notice)
+		return err
 	case processor.SubjectTransfer:
 		transferrer, ok := proc.(processor.Transferrer)
 		if !ok {
@@ -252,6 +242,23 @@ func (s *Service) applyHint(ctx context.Context, proc processor.Processor, name 
 	default: // its notice is a dead letter
 		return nil
 	}
+}
+
+// applyCharge applies the answer to the query of a charge. incomplete is why it may lack disputes.
+func (s *Service) applyCharge(ctx context.Context, proc processor.Processor, name string, h processor.Hint, notice *store.Notice) (incomplete, err error) {
+	charger, ok := proc.(processor.Charger)
+	if !ok {
+		return nil, fmt.Errorf("notice: processor %s does not support payments", name)
+	}
+	ref := processor.Ref{ExternalID: h.ExternalID, ProcessorID: h.ProcessorID}
+	report := query(ctx, s, name, func(ctx context.Context) processor.ChargeReport { return processor.FindCharge(ctx, charger, ref) })
+	if report.Lookup != processor.Found {
+		return nil, unconfirmed("charge", report.Lookup, report.Cause)
+	}
+	if !showsPayment(&report, h.Payment) {
+		return report.Incomplete, errors.Join(s.receive(ctx, name, h.ExternalID, report, nil), errLags)
+	}
+	return report.Incomplete, s.receive(ctx, name, h.ExternalID, report, notice)
 }
 
 // A transfer is searched for from a day before its payout, as the database may lack an earlier

@@ -57,7 +57,14 @@ func (s *Service) confirmChange(ctx context.Context, account string, c processor
 	if proc == nil {
 		return errNotOpen(account)
 	}
-	if err := s.applyHint(ctx, proc, account, processor.Hint{Subject: c.Subject, ExternalID: c.ExternalID}, nil); err != nil {
+	hint := processor.Hint{Subject: c.Subject, ExternalID: c.ExternalID}
+	var incomplete, err error
+	if c.Subject == processor.SubjectCharge {
+		incomplete, err = s.applyCharge(ctx, proc, account, hint, nil)
+	} else {
+		err = s.applyHint(ctx, proc, account, hint, nil)
+	}
+	if err != nil {
 		return err
 	}
 	known, ours, err := s.isBooked(ctx, account, c)
@@ -66,6 +73,9 @@ func (s *Service) confirmChange(ctx context.Context, account string, c processor
 	}
 	if err == nil && !known && ours {
 		err = fmt.Errorf("%w: %s", errUnbooked, c.ExternalID)
+	}
+	if err != nil && incomplete != nil {
+		err = fmt.Errorf("%w: %w: %w", errUnanswered, incomplete, err)
 	}
 	if err != nil || notice == nil {
 		return err

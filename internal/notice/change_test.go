@@ -92,6 +92,29 @@ func TestReturnNeverConfirmed(t *testing.T) {
 	})
 }
 
+// A listed dispute is not given up while the processor cannot show the disputes of its charge: the
+// answer says so, and its payments are booked.
+func TestDisputeOfAnIncompleteAnswer(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := g.Payin(g.Merchant, "p", "")
+		g.Bank.Receive(p.ExternalID, "p 1", p.Amount)
+		g.Bank.Dispute(p.ExternalID, "d", p.Amount, processor.DisputeOpen)
+		shown := g.Bank.Charges[p.ExternalID].Disputes
+		g.Bank.Charges[p.ExternalID].Disputes, g.Bank.Charges[p.ExternalID].Incomplete = nil, errors.New("the list of disputes is down")
+		g.ReadFeeds()
+		g.WantPayin(p, payment.PayinPaid, p.Amount, 1)
+		for range 24 {
+			g.Apply()
+			g.Jump(time.Hour)
+		}
+		g.WantCases()
+		g.Bank.Charges[p.ExternalID].Disputes, g.Bank.Charges[p.ExternalID].Incomplete = shown, nil
+		g.Jump(3 * time.Hour)
+		g.Apply()
+		g.WantPayin(p, payment.PayinDisputed, p.Amount, 1)
+	})
+}
+
 // A processor that does not answer for a day does not make a listed return wrong: it is booked
 // once it answers. A case about one that was not confirmed in time can be retried.
 func TestReturnListedBeforeAnOutage(t *testing.T) {

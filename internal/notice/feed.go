@@ -307,7 +307,9 @@ func (v *endFeed) Decide(l *store.Loaded, c *store.Changes) error {
 		return nil
 	}
 	f.ClaimedBy, f.NextAt = payment.ID{}, v.nextRead(l.Now())
-	f.LastError = v.failure
+	if f.LastError = v.failure; v.failure == "" && v.page.Missing != nil {
+		f.LastError = shortText(v.page.Missing)
+	}
 	if v.failure != "" {
 		f.Failures++
 		c.SetFeed(f)

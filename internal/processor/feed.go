@@ -62,6 +62,17 @@ type ListedCost struct {
 	Amount money.Cents // below zero: it was given back
 }
 
+// Change is a later movement of money at the processor without a request of ours:
+// a transfer was returned, or a payer disputes a payment.
+type Change struct {
+	Subject    Subject // SubjectTransfer or SubjectCharge
+	ExternalID string
+	// Returned is the total returned amount of a transfer so far.
+	Returned money.Cents
+	// Dispute was opened or decided, in its state at that time.
+	Dispute *Dispute
+}
+
 // Unreadable is an entry of a list that is invalid. The entries after it are booked; it gets a
 // case.
 type Unreadable struct {
@@ -101,6 +112,9 @@ type Page struct {
 	// Through is the time, UTC, up to which the feed is complete with this page; zero if
 	// there is more.
 	Through time.Time
+	// Missing is why the list lacks entries that depend on another one of the processor, which is
+	// read again with the list; nil if it lacks none.
+	Missing error
 }
 
 // Feeder lists what happened, including everything whose notice was lost. An entry may be

@@ -12,6 +12,7 @@ type Finding struct {
 	Detail  string // what was found, if it is not wrong
 	Problem string // "" if it is not wrong
 	Action  string // what to do about it; without a problem a person decides
+	Stops   bool   // no other check can succeed before the problem is solved
 }
 
 // Inspector checks an account at its processor, without an effect there.

@@ -262,7 +262,9 @@ type ChargeReport struct {
 	Disputes []Dispute
 	Failure  *payment.Failure // of the charge, or of the last refused attempt
 	Attempt  int              // the number of that attempt, from 1; 0 if the processor does not count
-	Cause    error
+	// Incomplete is why Disputes may lack some; nil if it has all. The rest is complete.
+	Incomplete error
+	Cause      error
 }
 
 // TestCard is a published test card number. It belongs to nobody and cannot pay.
@@ -486,15 +488,4 @@ type Notifier interface {
 	VerifyNotice(h http.Header, body []byte, now time.Time) (noticeID string, err error)
 	// ParseNotice reads a verified body.
 	ParseNotice(body []byte) ([]Hint, error)
-}
-
-// Change is a later movement of money at the processor without a request of ours:
-// a transfer was returned, or a payer disputes a payment.
-type Change struct {
-	Subject    Subject // SubjectTransfer or SubjectCharge
-	ExternalID string
-	// Returned is the total returned amount of a transfer so far.
-	Returned money.Cents
-	// Dispute was opened or decided, in its state at that time.
-	Dispute *Dispute
 }

@@ -30,7 +30,7 @@ func checkFeed(v *Resolve, l *store.Loaded) error {
 	switch {
 	case !ok || f.ClaimedBy != (payment.ID{}) || !f.NextAt.After(l.Now()):
 		return problem.New(problem.InvalidState, "The list is being read now, or is due. Try again in some seconds.")
-	case f.LastError != "":
+	case f.Failures > 0:
 		return problem.New(problem.InvalidState, "The list could not be read last time. Try again once the processor answers: the log has the cause.")
 	case processor.Feed(f.Feed).Rewinds() && f.Rewound != v.history:
 		return problem.New(problem.InvalidState, "The list is read again first, because the database was restored from a backup. Try again after that.")

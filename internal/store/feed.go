@@ -32,7 +32,7 @@ type Feed struct {
 	NextAt    time.Time // of the next read; zero while claimed
 	ClaimedBy payment.ID
 	Failures  int    // failed reads in a row
-	LastError string // of the last failed read, "" after a successful one
+	LastError string // of the last read if it failed; else why its page lacks entries, "" if it lacks none
 
 	// For the list of transfers, as histories of the installation: the history for which it was
 	// read again from its backup on, and the history in which that was complete, at ClearedAt.

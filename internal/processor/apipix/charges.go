@@ -1,6 +1,7 @@
 package apipix
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -163,9 +164,7 @@ func (p *Processor) QueryCharge(ctx context.Context, externalID string) processo
 			return processor.ChargeReport{Cause: errForm}
 		}
 		infractions, err := p.infractionsOf(ctx, &payments[i], &paid)
-		if err != nil {
-			return processor.ChargeReport{Cause: err}
-		}
+		report.Incomplete = cmp.Or(report.Incomplete, err)
 		disputes, ok := payments[i].disputesOf(infractions, p.clock.Now())
 		if !ok {
 			return processor.ChargeReport{Cause: errForm}

@@ -101,6 +101,7 @@ paths:
                   infracoes: {type: array, items: {$ref: "#/components/schemas/infraction"}}
         "403": {$ref: "#/components/responses/problem"}
         "429": {$ref: "#/components/responses/problem"}
+        "500": {$ref: "#/components/responses/named"}
   /v2/gn/infracoes/{idInfracao}/defesa:
     parameters: [{name: idInfracao, in: path, required: true, schema: {type: string, minLength: 1}}]
     post:

@@ -139,8 +139,8 @@ func (e *Efi) Read(ctx context.Context, feed processor.Feed, at string) (process
 // entryFacts are the facts of an entry of a list; ok is false if it is invalid.
 type entryFacts func(list listName, raw jsontext.Value) (facts []processor.Fact, ok bool)
 
-// pageFacts are the facts of a page of a list.
-type pageFacts func(ctx context.Context, c *cursor, read *readPage) ([]processor.Fact, error)
+// pageFacts are the facts of a page of a list; missing is why they lack some.
+type pageFacts func(ctx context.Context, c *cursor, read *readPage) (facts []processor.Fact, missing error)
 
 // sure are the facts of a page whose entries need no further request.
 func sure(facts entryFacts) pageFacts {
@@ -151,25 +151,22 @@ func sure(facts entryFacts) pageFacts {
 
 // changeFacts are the facts of a page of changes at Efí. A payment with an infraction has its
 // disputes from there.
-func (e *Efi) changeFacts(ctx context.Context, c *cursor, read *readPage) (facts []processor.Fact, err error) {
+func (e *Efi) changeFacts(ctx context.Context, c *cursor, read *readPage) (facts []processor.Fact, missing error) {
 	if c.list == listInfractions {
 		return e.infractionFacts(ctx, read.entries)
 	}
 	var contested map[string]bool // endToEndIds; nil: not read
 	facts = read.facts(c.list, func(list listName, raw jsontext.Value) ([]processor.Fact, bool) {
 		found, ok := changeFacts(list, raw)
-		if list != listReceived || !ok || len(found) == 0 || err != nil {
+		if list != listReceived || !ok || len(found) == 0 {
 			return found, ok
 		}
 		if contested == nil {
 			contested = map[string]bool{}
-			err = e.eachInfraction(ctx, c.from, e.clock.Now(), func(v *infraction) bool {
+			_ = e.eachInfraction(ctx, c.from, e.clock.Now(), func(v *infraction) bool { // a query has to confirm each change
 				contested[v.EndToEndID] = true
 				return true
 			})
-			if errors.Is(err, errForm) || errors.Is(err, errCut) { // a query has to confirm each change
-				err = nil
-			}
 		}
 		var paid pix
 		if unmarshal(raw, &paid) == nil && contested[paid.EndToEndID] {
@@ -177,7 +174,7 @@ func (e *Efi) changeFacts(ctx context.Context, c *cursor, read *readPage) (facts
 		}
 		return found, true
 	})
-	return facts, err
+	return facts, nil
 }
 
 // readOn reads the next page of a list that is read once, from its cursor on.
@@ -241,9 +238,8 @@ func (p *Processor) sweep(ctx context.Context, at string, facts pageFacts, lists
 		return processor.Page{}, err
 	}
 	page := processor.Page{More: true}
-	if page.Facts, err = facts(ctx, &c, &read); err != nil {
-		return processor.Page{}, err
-	}
+	page.Facts, err = facts(ctx, &c, &read)
+	page.Missing = cmp.Or(read.missing, err)
 	switch {
 	case read.more:
 		c.page++
@@ -252,7 +248,9 @@ func (p *Processor) sweep(ctx context.Context, at string, facts pageFacts, lists
 	case which+1 < len(lists):
 		c = cursor{list: lists[which+1], from: now.Add(-beginning)}
 	default:
-		page.More, page.Through = false, c.to
+		if page.More = false; page.Missing == nil {
+			page.Through = c.to
+		}
 		return page, nil // and again from the beginning
 	}
 	page.Next = c.String()
@@ -269,8 +267,10 @@ func (p *Processor) sweepPage(ctx context.Context, c *cursor) (readPage, error) 
 			return readPage{}, nil
 		case errors.Is(err, errForm): // the other lists go on
 			return readPage{entries: []jsontext.Value{[]byte(`"infracoes"`)}}, nil
+		case err != nil: // the other lists go on, and the sweep begins again
+			return readPage{missing: fmt.Errorf("the infractions of the MED cannot be read: %w", err)}, nil
 		default:
-			return read, err
+			return read, nil
 		}
 	case listReceived:
 		return p.readList(ctx, c.list, c.from, c.to, c.page, withReturns)
@@ -284,6 +284,7 @@ type readPage struct {
 	entries []jsontext.Value
 	more    bool
 	at      time.Time // when it came, by the bank's clock
+	missing error     // see [processor.Page]
 }
 
 // listPath is the path of a page of a list; filter is further parameters.

@@ -106,14 +106,18 @@ type harness struct {
 	driver   processor.Processor
 }
 
-func newHarness(t *testing.T, profile string) *harness {
+func newHarness(t *testing.T, profile string, change ...func(o *apipixface.Options)) *harness {
 	t.Helper()
 	w, clock := env.Virtual(start, 1)
 	h := &harness{t: t, clock: clock, receiver: &inbox{}}
-	var err error
-	h.face, err = apipixface.New(apipixface.Options{
+	o := apipixface.Options{
 		BankURL: sandboxbank.InProcessURL, BankSecret: testBankSecret, Secret: testSecret, Clock: clock, Random: w.Random, Webhooks: h.receiver,
-	})
+	}
+	for _, f := range change {
+		f(&o)
+	}
+	var err error
+	h.face, err = apipixface.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -138,7 +139,8 @@ var errCut = errors.New("apipix: the list of infractions could not be read to it
 var errNotAllowed = errors.New("apipix: the bank refuses to list infractions")
 
 // infractionsOf are the infractions of a payment: at Efí, if the application may read them, and in
-// a known form. What is known of the payment does not depend on them; errCut if there may be more.
+// a known form. What is known of the payment does not depend on them: an error says that there may
+// be some, and that the returns of the payment are its only known disputes.
 func (p *Processor) infractionsOf(ctx context.Context, v *pix, paid *processor.Payment) (list []infraction, err error) {
 	now := p.clock.Now()
 	if young := now.Sub(paid.PaidAt) < infractionsFrom; !p.efi || young && !slices.ContainsFunc(v.Returns, pixReturn.isDispute) {
@@ -150,10 +152,13 @@ func (p *Processor) infractionsOf(ctx context.Context, v *pix, paid *processor.P
 		}
 		return true
 	})
-	if errors.Is(err, errForm) {
+	switch {
+	case errors.Is(err, errForm):
 		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read the infractions: %w", err)
 	}
-	return list, err
+	return list, nil
 }
 
 // eachInfraction reads the infractions of a time, until found returns false. One that cannot be
@@ -234,8 +239,8 @@ func (p *Processor) readInfractions(ctx context.Context, from, to time.Time, num
 
 // infractionFacts reads the facts of a page of infractions. Each names a payment only, which is
 // read for its order and its returns. If it has any, all of its infractions are read: which one led to
-// a return depends on the others.
-func (e *Efi) infractionFacts(ctx context.Context, entries []jsontext.Value) (facts []processor.Fact, err error) {
+// a return depends on the others. missing is why a payment could not be read: it stops no other.
+func (e *Efi) infractionFacts(ctx context.Context, entries []jsontext.Value) (facts []processor.Fact, missing error) {
 	var order []string
 	byPayment, rawOf := map[string][]infraction{}, map[string]jsontext.Value{}
 	for _, raw := range entries {
@@ -259,19 +264,17 @@ func (e *Efi) infractionFacts(ctx context.Context, entries []jsontext.Value) (fa
 		case result.lookup(subjectPayment) == processor.NotFound:
 			continue
 		case !result.ok():
-			return nil, result.cause()
+			missing = fmt.Errorf("a payment with an infraction cannot be read: %w", result.cause())
+			continue
 		case paid.EndToEndID != id:
-			return nil, errOther
+			missing = fmt.Errorf("a payment with an infraction cannot be read: %w", errOther)
+			continue
 		}
 		list := byPayment[id]
 		received, ok := paid.payment()
 		if ok && slices.ContainsFunc(paid.Returns, pixReturn.isDispute) {
-			all, err := e.infractionsOf(ctx, &paid, &received)
-			switch {
-			case errors.Is(err, errCut): // the query that has to confirm the change finds that out too
-			case err != nil:
-				return nil, err
-			case len(all) > 0:
+			// The query that has to confirm the change finds an error out too.
+			if all, err := e.infractionsOf(ctx, &paid, &received); err == nil && len(all) > 0 {
 				list = all
 			}
 		}
@@ -282,7 +285,7 @@ func (e *Efi) infractionFacts(ctx context.Context, entries []jsontext.Value) (fa
 		}
 		facts = append(facts, paid.changes(disputes)...)
 	}
-	return facts, nil
+	return facts, missing
 }
 
 // longDecided reports whether an infraction was decided so long ago that it was listed as decided

@@ -13,6 +13,7 @@ import (
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/sandboxbank/apipixface"
 	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 )
 
@@ -177,7 +178,7 @@ func TestInfractionsAreNotNeeded(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer                        *foreign
 		disputes, changes, unreadable int
-		unknown                       bool
+		incomplete                    bool
 	}{
 		"a dispute":            {infractionsAnswer(0, 1, open), 1, 1, 0, false},
 		"a list without pages": {&foreign{status: 200, contentType: jsonType, body: `{"infracoes":[` + open + `]}`}, 1, 1, 0, false},
@@ -188,6 +189,8 @@ func TestInfractionsAreNotNeeded(t *testing.T) {
 		"another form":         {&foreign{status: 200, contentType: jsonType, body: `{"infracoes":7}`}, 0, 0, 1, false},
 		"another page":         {infractionsAnswer(1, 2, open), 0, 0, 1, false},
 		"unavailable":          {standard(503, "ServicoIndisponivel", ""), 0, 0, 0, true},
+		"too many requests":    {standard(429, "", ""), 0, 0, 0, true},
+		"a test environment":   {&foreign{status: 500, contentType: jsonType, body: `{"nome":"InfracaoErroInterno","mensagem":"Funcionalidade desabilitada em ambiente de homologação."}`}, 0, 0, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -197,11 +200,11 @@ func TestInfractionsAreNotNeeded(t *testing.T) {
 			})
 			d.clock.Advance(infractionsFrom + time.Hour)
 			report := d.QueryCharge(t.Context(), hostileID)
-			if c.unknown != (report.Lookup == processor.LookupUnknown) || !c.unknown && (len(report.Payments) != 1 || len(report.Disputes) != c.disputes) {
+			if report.Lookup != processor.Found || len(report.Payments) != 1 || len(report.Disputes) != c.disputes || c.incomplete != (report.Incomplete != nil) {
 				t.Errorf("charge: %+v", report)
 			}
 			page, err := d.Read(t.Context(), processor.FeedChanges, (&cursor{list: listInfractions, from: start.Add(-time.Hour)}).String())
-			if c.unknown != (err != nil) {
+			if err != nil || c.incomplete != (page.Missing != nil) || page.More || c.incomplete != page.Through.IsZero() {
 				t.Fatalf("changes: %+v, %v", page, err)
 			}
 			unreadable := 0
@@ -273,8 +276,9 @@ func infractionOf(e2e string) string {
 }
 
 // A list of infractions that was not read to its end does not prove that a payment has none: else its
-// dispute is given up as one that the bank does not confirm. The lists of changes are read on.
-func TestInfractionsThatAreCutAreUnknown(t *testing.T) {
+// dispute is given up as one that the bank does not confirm. The payment and its returns are known, and
+// the lists of changes are read on.
+func TestInfractionsThatAreCutAreIncomplete(t *testing.T) {
 	t.Parallel()
 	returned := strings.Replace(goodPayment, "{", `{"devolucoes":[{"id":"med1","rtrId":"D1","valor":"30.00","natureza":"MED_FRAUDE","status":"DEVOLVIDO"}],`, 1)
 	for name, later := range map[string]*foreign{
@@ -297,7 +301,8 @@ func TestInfractionsThatAreCutAreUnknown(t *testing.T) {
 				}, later}
 				d := newHostile(t, bank)
 				d.clock.Advance(infractionsFrom + time.Hour)
-				if report := d.QueryCharge(t.Context(), hostileID); report.Lookup != processor.LookupUnknown || report.Cause == nil {
+				report, returns := d.QueryCharge(t.Context(), hostileID), strings.Count(paid, "med1")
+				if report.Lookup != processor.Found || report.Incomplete == nil || len(report.Payments) != 1 || len(report.Disputes) != returns {
 					t.Errorf("charge: %+v", report)
 				}
 				for _, list := range []listName{listReceived, listInfractions} {
@@ -323,6 +328,28 @@ func TestYoungPaymentHasNoInfraction(t *testing.T) {
 	d := newHostile(t, byPath{"/cob/" + hostileID: paid, "/gn/infracoes": list})
 	if report := d.QueryCharge(t.Context(), hostileID); len(report.Payments) != 1 || len(list.asked) != 0 {
 		t.Errorf("%+v, asked %q", report, list.asked)
+	}
+}
+
+// A test environment has no infractions: a payment that is looked up late is known there, a return by
+// the MED is a dispute, and each sweep of the changes ends.
+func TestTestEnvironment(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, ProfileEfi, func(o *apipixface.Options) { o.TestEnvironment = true })
+	p := h.paidCharge(t, 12_345)
+	h.clock.Advance(2 * infractionsFrom)
+	h.control(t, "/control/charges/"+p.ExternalID+"/dispute", bankapi.ForceCharge{Amount: 10_000})
+	h.control(t, "/control/charges/"+p.ExternalID+"/lose", bankapi.ForceCharge{Amount: 10_000})
+	report := h.driver.(processor.Charger).QueryCharge(t.Context(), p.ExternalID)
+	if len(report.Payments) != 1 || len(report.Disputes) != 1 || report.Disputes[0].State != processor.DisputeLost || report.Incomplete == nil {
+		t.Errorf("charge: %+v", report)
+	}
+	if changes, _, _ := h.readAll(t, processor.FeedChanges, ""); len(changes) != 1 || changes[0].Change.Dispute.State != processor.DisputeLost {
+		t.Errorf("changes: %+v", changes)
+	}
+	found := h.driver.(processor.Inspector).Inspect(t.Context())
+	if last := found[len(found)-1]; problems(t, found) != "" || last.Check != "infractions" || last.Detail == "" || last.Action == "" {
+		t.Errorf("findings %+v", found)
 	}
 }
 

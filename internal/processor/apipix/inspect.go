@@ -19,6 +19,7 @@ const skewAllowed = 30 * time.Second
 // probe is a query that shows whether a permission is there.
 type probe struct {
 	check, path, scope string
+	without            string // what is lost without an answer, if the account works without it
 }
 
 // Inspect implements [processor.Inspector].
@@ -31,18 +32,21 @@ func (e *Efi) Inspect(ctx context.Context) []processor.Finding {
 	now := e.clock.Now()
 	return e.inspect(ctx, append(
 		e.probes(),
-		probe{"transfers", e.listPath(listSent, now.Add(-time.Minute), now, 0, ""), "gn.pix.send.read"},
-		probe{"balance", "/v2/gn/saldo", "gn.balance.read"},
-		probe{"infractions", infractionsPath(now.Add(-time.Minute), now, 0, 1), "gn.infractions.read"},
+		probe{check: "transfers", path: e.listPath(listSent, now.Add(-time.Minute), now, 0, ""), scope: "gn.pix.send.read"},
+		probe{check: "balance", path: "/v2/gn/saldo", scope: "gn.balance.read"},
+		probe{
+			check: "infractions", path: infractionsPath(now.Add(-time.Minute), now, 0, 1), scope: "gn.infractions.read",
+			without: "Disputes begin with the return, and cannot be defended here. Efí has no infractions in its test environment; in production",
+		},
 	))
 }
 
 func (p *Processor) probes() []probe {
 	now := p.clock.Now()
 	return []probe{
-		{"payments", p.listPath(listReceived, now.Add(-time.Minute), now, 0, ""), "pix.read"},
-		{"charges", p.prefix + "/cob?inicio=" + url.QueryEscape(formatTime(now.Add(-time.Minute))) + "&fim=" + url.QueryEscape(formatTime(now)), "cob.read"},
-		{"pix-key", p.webhookPath(), "webhook.read"},
+		{check: "payments", path: p.listPath(listReceived, now.Add(-time.Minute), now, 0, ""), scope: "pix.read"},
+		{check: "charges", path: p.prefix + "/cob?inicio=" + url.QueryEscape(formatTime(now.Add(-time.Minute))) + "&fim=" + url.QueryEscape(formatTime(now)), scope: "cob.read"},
+		{check: "pix-key", path: p.webhookPath(), scope: "webhook.read"},
 	}
 }
 
@@ -87,9 +91,11 @@ func connection(r *response) processor.Finding {
 	switch {
 	case r.status == http.StatusForbidden && r.code != "":
 	case r.refused:
+		f.Stops = true
 		f.Problem = "The bank refuses the credentials: " + r.cause().Error() + "."
 		f.Action = "Check client-id, client-secret, that the certificate is of the same application and environment (production or test), and its permissions."
 	case r.err != nil:
+		f.Stops = true
 		f.Problem = "The bank does not answer as the API Pix does: " + r.err.Error() + "."
 		f.Action = "Check base-url, token-url, ca, and that the bank has enabled this certificate."
 	}
@@ -108,6 +114,11 @@ func clock(r *response) processor.Finding {
 func (q *probe) finding(r *response) processor.Finding {
 	f := processor.Finding{Check: q.check}
 	if r.ok() || q.check == "pix-key" && r.lookup(subjectWebhook) == processor.NotFound {
+		return f
+	}
+	if q.without != "" {
+		f.Detail = "not read: " + r.cause().Error()
+		f.Action = q.without + ", give the application the permission " + q.scope + "."
 		return f
 	}
 	f.Problem = "The bank does not allow it: " + r.cause().Error() + "."

@@ -38,7 +38,7 @@ func problems(t *testing.T, found []processor.Finding) string {
 	t.Helper()
 	var list []string
 	for _, f := range found {
-		if (f.Problem == "") != (f.Action == "") || f.Check == "" {
+		if (f.Problem+f.Detail == "") != (f.Action == "") || f.Check == "" {
 			t.Errorf("finding %+v", f)
 		}
 		if f.Problem != "" {
@@ -71,7 +71,7 @@ func TestFindings(t *testing.T) {
 		"the key of another account":     {answers: map[string]*foreign{"/v2/webhook/" + apipixface.Key: forbidden}, want: "pix-key notices"},
 		"may not read transfers":         {answers: map[string]*foreign{"/gn/pix/enviados": forbidden}, want: "transfers"},
 		"may not read the balance":       {answers: map[string]*foreign{"/gn/saldo": forbidden}, want: "balance"},
-		"may not read infractions":       {answers: map[string]*foreign{"/gn/infracoes": forbidden}, want: "infractions"},
+		"may not read infractions":       {answers: map[string]*foreign{"/gn/infracoes": forbidden}}, // a note
 		"may not read payments, nor cob": {answers: map[string]*foreign{"/v2/pix": forbidden, "/v2/cob": forbidden}, want: "payments charges"},
 	} {
 		t.Run(name, func(t *testing.T) {

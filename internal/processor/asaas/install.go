@@ -94,7 +94,7 @@ func (p *Processor) Inspect(ctx context.Context) []processor.Finding {
 		if p.Refused() {
 			action = "Check that the API key is of this base-url (production or sandbox), is enabled and allows this machine's address."
 		}
-		return []processor.Finding{{Check: "API key", Problem: err.Error(), Action: action}}
+		return []processor.Finding{{Check: "API key", Problem: err.Error(), Action: action, Stops: true}}
 	}
 	return []processor.Finding{{Check: "API key"}, p.inspectKeys(ctx)}
 }

@@ -145,7 +145,7 @@ func (p *Processor) Inspect(ctx context.Context) []processor.Finding {
 	if _, err := p.Read(ctx, processor.FeedPayments, ""); err != nil {
 		return []processor.Finding{{
 			Check: "bank", Problem: "The bank does not answer as it should: " + err.Error(),
-			Action: "Check that the bank runs at base-url, and that bank-secret is its secret.",
+			Action: "Check that the bank runs at base-url, and that bank-secret is its secret.", Stops: true,
 		}}
 	}
 	return []processor.Finding{{Check: "bank"}}

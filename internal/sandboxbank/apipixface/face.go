@@ -53,7 +53,7 @@ type Bank interface {
 	PeekTransfers(from, to time.Time) ([]bankapi.TransferEntry, error)
 }
 
-// Options make a face. All but Path, TokenLife and Certificate are needed.
+// Options make a face. All but Path, TokenLife, Certificate and TestEnvironment are needed.
 type Options struct {
 	Path       string // of the file of notes; "" keeps them in memory
 	BankURL    string // of the bank's own protocol, for Bank.Transport
@@ -65,6 +65,8 @@ type Options struct {
 	Webhooks    http.RoundTripper
 	Certificate *tls.Certificate
 	TokenLife   time.Duration // 0 is an hour
+	// TestEnvironment answers as Efí's test environment does, which has no infractions.
+	TestEnvironment bool
 }
 
 // Face serves a bank as one of the API Pix. It is safe for concurrent use.

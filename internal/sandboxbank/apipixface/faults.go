@@ -1,6 +1,7 @@
 package apipixface
 
 import (
+	"cmp"
 	"net/http"
 )
 
@@ -11,6 +12,7 @@ type fault struct {
 	title    string
 	property string // that is violated
 	name     string // of an error of Efí
+	message  string // of an error of Efí; "" is a general one
 	oauth    string
 	wait     string // Retry-After
 }
@@ -68,7 +70,7 @@ func writeFault(w http.ResponseWriter, f *fault) {
 	case f.oauth != "":
 		write(w, f.status, "application/json", encode(oauthFault{f.oauth}))
 	case f.name != "":
-		write(w, f.status, "application/json", encode(namedProblem{f.name, "A requisição não pode ser atendida"}))
+		write(w, f.status, "application/json", encode(namedProblem{f.name, cmp.Or(f.message, "A requisição não pode ser atendida")}))
 	default:
 		body := problem{Type: problemPrefix + f.kind, Title: f.title, Status: f.status, Detail: f.title + "."}
 		if f.property != "" {

@@ -56,6 +56,9 @@ func (f *Face) infraction(p *bankapi.PaymentDetail, d *bankapi.Dispute) (infract
 
 // listInfractions filters by the time of the payment.
 func listInfractions(f *Face, r *request) (int, any, error) {
+	if f.opts.TestEnvironment {
+		return 0, nil, &fault{status: http.StatusInternalServerError, name: "InfracaoErroInterno", message: "Funcionalidade desabilitada em ambiente de homologação."}
+	}
 	q, err := readQuery(r, "RequisicaoInvalida")
 	if err != nil {
 		return 0, nil, err
