@@ -11,6 +11,7 @@ import (
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/query"
 	"github.com/porteira/porteira/internal/review"
 	"github.com/porteira/porteira/internal/store"
 )
@@ -19,17 +20,12 @@ type caseShow struct {
 	ID string `arg:"" help:"The case's id: porteira case list shows it."`
 }
 
-// casePostings is how many postings of a case's order are shown.
-const casePostings = 100
-
 // caseDetail is a case with everything that helps to decide. Amounts are cents.
 type caseDetail struct {
 	caseView
 
-	Order       *caseOrder     `json:"order,omitempty"`
-	Parts       []casePart     `json:"parts,omitempty"` // of a refund
-	Sends       []caseSend     `json:"sends"`
-	Postings    []casePosting  `json:"postings"`
+	Order *caseOrder `json:"order,omitempty"`
+	subjectView
 	Decisions   []caseDecision `json:"decisions"`
 	Resolutions []caseOption   `json:"resolutions"`
 }
@@ -51,35 +47,6 @@ type caseOrder struct {
 	Amount      int64  `json:"amount"`
 	PaidAmount  int64  `json:"paidAmount,omitempty"`
 	EndToEndID  string `json:"endToEndId,omitempty"`
-}
-
-// casePart is the part of a refund that gives one payment back.
-type casePart struct {
-	Number     int64      `json:"number"`
-	Processor  string     `json:"processor"`
-	PaymentID  string     `json:"paymentId"`
-	ExternalID string     `json:"externalId"`
-	Amount     int64      `json:"amount"`
-	Step       string     `json:"step"`
-	Outcome    string     `json:"outcome,omitempty"`
-	Sends      int        `json:"sends"`
-	SentAt     *time.Time `json:"sentAt,omitempty"` // the last one
-	Evidence   string     `json:"evidence,omitempty"`
-}
-
-type caseSend struct {
-	Number    int64     `json:"number"`
-	Processor string    `json:"processor"`
-	Outcome   string    `json:"outcome"`
-	Evidence  string    `json:"evidence"`
-	CreatedAt time.Time `json:"createdAt"`
-}
-
-type casePosting struct {
-	Kind      string    `json:"kind"`
-	Account   string    `json:"account"`
-	Amount    int64     `json:"amount"`
-	CreatedAt time.Time `json:"createdAt"`
 }
 
 type caseDecision struct {
@@ -127,7 +94,7 @@ func (c *caseShow) read(r *runner, a *app.Admin) (*caseDetail, error) {
 	if found.Merchant.IsZero() {
 		name = ""
 	}
-	v := &caseDetail{caseView: viewCase(&found, name), Sends: []caseSend{}, Postings: []casePosting{}, Decisions: []caseDecision{}, Resolutions: []caseOption{}}
+	v := &caseDetail{caseView: viewCase(&found, name), subjectView: subjectView{Sends: []sendView{}, Postings: []postingView{}}, Decisions: []caseDecision{}, Resolutions: []caseOption{}}
 	if !found.Subject.IsZero() {
 		if err := v.readSubject(r, a, &found); err != nil {
 			return nil, err
@@ -177,77 +144,19 @@ func findCase(r *runner, a *app.Admin, text string) (store.Case, error) {
 	return v, err
 }
 
-// readSubject reads the order or the receipt, and the postings about it. A subject that
-// cannot be read is left out: the case may be about that.
+// readSubject reads what the case is about. A subject that cannot be read is left out: the case may
+// be about that, or about something without a row.
 func (v *caseDetail) readSubject(r *runner, a *app.Admin, of *store.Case) error {
-	m, id := of.Merchant, of.Subject
-	if p, err := a.Store.Payin(r.ctx, m, id); err == nil {
-		v.Order = &caseOrder{
-			Type: "payin", ID: p.ID.String(), ReferenceID: p.ReferenceID, ExternalID: p.ExternalID, Processor: p.Processor, ProcessorID: p.ProcessorID,
-			Status: string(p.Status), Amount: int64(p.Amount), PaidAmount: int64(p.PaidAmount), EndToEndID: p.EndToEndID,
-		}
-	} else if p, err := a.Store.Payout(r.ctx, m, id); err == nil {
-		v.Order = &caseOrder{
-			Type: "payout", ID: p.ID.String(), ReferenceID: p.ReferenceID, ExternalID: p.ExternalID, Processor: p.Processor, ProcessorID: p.ProcessorID,
-			Status: string(p.Status), Step: string(p.Step), Amount: int64(p.Amount), EndToEndID: p.EndToEndID,
-		}
-	} else if p, err := a.Store.Receipt(r.ctx, m, id); err == nil {
-		v.Order = &caseOrder{
-			Type: "receipt", ID: p.ID.String(), ExternalID: p.OrderID, Processor: p.Processor, ProcessorID: p.ExternalID,
-			Amount: int64(p.Amount), EndToEndID: p.EndToEndID,
-		}
-	} else if d, _, err := a.Store.Dispute(r.ctx, m, id); err == nil {
-		v.Order = &caseOrder{
-			Type: "dispute", ID: d.ID.String(), ExternalID: d.ExternalID, Processor: d.Processor, ProcessorID: d.PaymentID, Status: string(d.Status), Amount: int64(d.Amount),
-		}
-	} else if p, err := a.Store.Refund(r.ctx, m, id); err == nil {
-		v.Order = &caseOrder{
-			Type: "refund", ID: p.ID.String(), ReferenceID: p.ReferenceID, ExternalID: p.ExternalID, PayinID: p.Payin.String(),
-			Status: string(p.Status), Amount: int64(p.Amount), EndToEndID: p.EndToEndID,
-		}
-	} else if p, err := a.Store.DamagedOrder(r.ctx, m, id); err == nil {
-		v.Order = &caseOrder{
-			Type: p.Type, ID: id.String(), ReferenceID: p.ReferenceID, ExternalID: p.ExternalID, Processor: p.Processor, ProcessorID: p.ProcessorID,
-			Status: p.Status, Step: p.Step, Amount: int64(p.Amount),
-		}
+	s, err := query.Explain(r.ctx, a.Store, of.Merchant, of.Subject)
+	if isNotFound(err) {
+		return nil
 	}
-	parts, err := a.Store.RefundParts(r.ctx, m, id)
-	if err != nil && of.Kind != store.CaseDamaged { // the case has their external ids
-		return err
-	}
-	for i := range parts {
-		p := &parts[i]
-		part := casePart{
-			Number: p.Number, Processor: p.Processor, PaymentID: p.PaymentID, ExternalID: p.ExternalID, Amount: int64(p.Amount),
-			Step: string(p.Step), Outcome: string(p.Outcome), Sends: p.Sends, Evidence: p.Evidence,
-		}
-		if !p.SentAt.IsZero() {
-			part.SentAt = &p.SentAt
-		}
-		v.Parts = append(v.Parts, part)
-	}
-	sends, err := a.Store.Sends(r.ctx, m, id)
 	if err != nil {
 		return err
 	}
-	for i := range sends {
-		s := &sends[i]
-		v.Sends = append(v.Sends, caseSend{s.Number, s.Processor, string(s.Outcome), s.Evidence, s.CreatedAt})
-	}
-	charges, err := a.Store.Charges(r.ctx, m, id)
-	if err != nil {
-		return err
-	}
-	for i := range charges {
-		s := &charges[i]
-		v.Sends = append(v.Sends, caseSend{s.Number, s.Account, s.Outcome, s.Cause, s.CreatedAt})
-	}
-	postings, err := a.Store.PostingsAbout(r.ctx, m, id, casePostings)
-	for i := range postings {
-		p := &postings[i]
-		v.Postings = append(v.Postings, casePosting{string(p.Kind), string(p.Account), int64(p.Amount), p.CreatedAt})
-	}
-	return err
+	s.Cases = slices.DeleteFunc(s.Cases, func(other store.Case) bool { return other.ID == of.ID })
+	v.Order, v.subjectView = orderOf(s), viewSubject(s)
+	return nil
 }
 
 // findPayin finds the merchant and the pay-in of a receipt by its external id: a restored backup may
@@ -333,7 +242,7 @@ func printCase(w io.Writer, v *caseDetail) {
 			[]string{"  processor", strings.TrimSpace(o.Processor + " " + o.ProcessorID)}, []string{"  status", strings.TrimSpace(o.Status + " " + o.Step)},
 			[]string{"  amount", money.Cents(o.Amount).English()}, []string{"  endToEndId", o.EndToEndID})
 	}
-	table(w, slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "" }))
+	pairs(w, rows)
 	_, _ = fmt.Fprintf(w, "\n%s\n", oneLine(v.Text))
 	printCaseRows(w, v)
 	if len(v.Resolutions) == 0 {
@@ -352,39 +261,12 @@ func printCase(w io.Writer, v *caseDetail) {
 	}
 }
 
-// printCaseRows prints parts, sends, postings and decisions, if there are any.
+// printCaseRows prints what belongs to the subject, and decisions.
 func printCaseRows(w io.Writer, v *caseDetail) {
-	section := func(title string, rows [][]string) {
-		if len(rows) > 0 {
-			_, _ = fmt.Fprintf(w, "\n%s:\n", title)
-			table(w, rows)
-		}
-	}
+	v.print(w)
 	var rows [][]string
-	for _, p := range v.Parts {
-		sent := ""
-		if p.SentAt != nil {
-			sent = ", the last at " + stamp(*p.SentAt)
-		}
-		rows = append(rows, []string{
-			fmt.Sprintf("  %d", p.Number), p.Processor, p.ExternalID, "of payment " + p.PaymentID, money.Cents(p.Amount).English(),
-			strings.TrimSpace(p.Step + " " + p.Outcome), fmt.Sprintf("sends: %d%s", p.Sends, sent), p.Evidence,
-		})
-	}
-	section("Parts", rows)
-	rows = nil
-	for _, s := range v.Sends {
-		rows = append(rows, []string{fmt.Sprintf("  %d", s.Number), stamp(s.CreatedAt), s.Processor, s.Outcome, s.Evidence})
-	}
-	section("Sends", rows)
-	rows = nil
-	for _, p := range v.Postings {
-		rows = append(rows, []string{"  " + stamp(p.CreatedAt), p.Kind, p.Account, money.Cents(p.Amount).Decimal()})
-	}
-	section("Postings", rows)
-	rows = nil
 	for _, d := range v.Decisions {
 		rows = append(rows, []string{fmt.Sprintf("  %d", d.Number), stamp(d.CreatedAt), d.Actor, d.Action, d.Resolution + review.Flags(d.Params), d.Reason, d.Evidence})
 	}
-	section("Decisions", rows)
+	section(w, "Decisions", rows)
 }

@@ -47,8 +47,13 @@ type commands struct {
 	Account    accountCommand    `cmd:"" help:"Add, list, check, drain, suspend and rotate accounts at processors."`
 	Route      routeCommand      `cmd:"" help:"Set, list and test the accounts of a merchant's new orders."`
 	Limit      limitCommand      `cmd:"" help:"Set and show the limits of merchants' orders."`
+	Payin      payinCommand      `cmd:"" help:"List and show pay-ins."`
 	Payout     payoutCommand     `cmd:"" help:"List, show, approve and reject payouts."`
+	Refund     refundCommand     `cmd:"" help:"List and show refunds."`
 	Dispute    disputeCommand    `cmd:"" help:"List disputes, and write their defenses to files."`
+	Balance    balanceCommand    `cmd:"" help:"List merchants' balances, and show all accounts of a ledger."`
+	Event      eventCommand      `cmd:"" help:"List and show events."`
+	Delivery   deliveryCommand   `cmd:"" help:"List and show deliveries of events."`
 	Price      priceCommand      `cmd:"" help:"Set and list merchants' fees, and when their money settles."`
 	Case       caseCommand       `cmd:"" help:"List, show and resolve cases for manual review."`
 	Verify     verifyCommand     `cmd:"" help:"Verify ledger, orders and events; the gateway may be running."`

@@ -12,20 +12,21 @@ import (
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
-	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/query"
 )
 
 type disputeCommand struct {
 	settings
 
-	List  disputeList  `cmd:"" help:"List the disputes of a merchant, newest first."`
+	List  disputeList  `cmd:"" help:"List disputes, newest first."`
 	Show  disputeShow  `cmd:"" help:"Show a dispute and its answers."`
 	Files disputeFiles `cmd:"" help:"Write the defense of a dispute to files, for the processor's panel."`
 }
 
 type disputeList struct {
-	Merchant string                `arg:"" help:"The merchant's name."`
-	Status   payment.DisputeStatus `help:"Only those with this status." placeholder:"STATUS"`
+	listFlags
+
+	Status payment.DisputeStatus `help:"Only those with this status." placeholder:"STATUS"`
 }
 
 type disputeShow struct {
@@ -41,8 +42,8 @@ type disputeFiles struct {
 type disputeView struct {
 	ID         string                `json:"id"`
 	Payin      string                `json:"payinId"`
-	Merchant   string                `json:"merchant,omitempty"`    // if one dispute is shown
-	Reference  string                `json:"referenceId,omitempty"` // the same
+	Merchant   string                `json:"merchant"`
+	Reference  string                `json:"referenceId,omitempty"` // if one dispute is shown
 	Processor  string                `json:"processor"`
 	ExternalID string                `json:"externalId"`
 	PaymentID  string                `json:"paymentId,omitempty"`
@@ -81,9 +82,7 @@ func (v *disputeView) write(w io.Writer) {
 	}
 	_, _ = fmt.Fprintf(w, "%s  %-10s  %-9s  %s, taken %s  until %s  pay-in %s, at %s %s\n",
 		v.ID, v.Kind, v.Status, v.Amount.English(), v.Taken.English(), respondBy, v.Payin, v.Processor, v.ExternalID)
-	if v.Merchant != "" {
-		_, _ = fmt.Fprintf(w, "  merchant %q, reference %s\n", v.Merchant, v.Reference)
-	}
+	_, _ = fmt.Fprintf(w, "  merchant %q, reference %s\n", v.Merchant, v.Reference)
 	if v.Reason != "" {
 		_, _ = fmt.Fprintf(w, "  reason: %s\n", oneLine(v.Reason))
 	}
@@ -99,9 +98,6 @@ func (v *disputeView) write(w io.Writer) {
 	}
 }
 
-// disputesListed bounds the list.
-const disputesListed = 200
-
 // Run lists disputes.
 func (c *disputeList) Run(r *runner, root *commands) error {
 	status, err := checkStatus(c.Status, payment.DisputeStatuses)
@@ -109,29 +105,24 @@ func (c *disputeList) Run(r *runner, root *commands) error {
 		return err
 	}
 	return r.admin(&root.Dispute.settings, func(a *app.Admin) error {
-		m, err := merchantNamed(r, a, c.Merchant)
+		v, err := c.open(r, a)
 		if err != nil {
 			return err
 		}
-		list, err := a.Store.Disputes(r.ctx, m.ID, store.DisputeFilter{Status: status, Limit: disputesListed + 1})
+		v.Status = status
+		list, err := query.Disputes(r.ctx, a.Store, v.Filter)
 		if err != nil {
 			return err
 		}
-		more := len(list) > disputesListed
-		list = list[:min(len(list), disputesListed)]
-		views := make([]disputeView, len(list))
-		for i := range list {
-			views[i] = viewDispute(&list[i].Dispute)
+		views, rows := make([]disputeView, len(list.Orders)), [][]string{{"CREATED", "ID", "KIND", "STATUS", "AMOUNT", "RESPOND BY", "MERCHANT"}}
+		for i := range list.Orders {
+			d := &list.Orders[i].Dispute
+			views[i] = viewDispute(d)
+			views[i].Merchant = v.names[d.Merchant]
+			rows = append(rows, []string{tableTime(d.CreatedAt, v.now), d.ID.String(), string(d.Kind), string(d.Status), d.Amount.Decimal(), tableTime(d.RespondBy, v.now), oneLine(views[i].Merchant)})
 		}
-		err = r.out.show(views, func(w io.Writer) {
-			for i := range views {
-				views[i].write(w)
-			}
-			if len(views) == 0 {
-				_, _ = fmt.Fprintln(w, "No disputes.")
-			}
-		})
-		r.sayMore(more, newestOf(disputesListed, "/disputes"))
+		err = r.out.show(views, func(w io.Writer) { tableOr(w, fit(rows, 6), "No disputes.") })
+		sayRest(r, &list)
 		return err
 	})
 }

@@ -4,37 +4,19 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/porteira/porteira/internal/app"
-	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
-	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/query"
+	"github.com/porteira/porteira/internal/wire"
 )
 
 type payoutList struct {
-	Merchant string               `arg:"" help:"The merchant's name."`
-	Status   payment.PayoutStatus `help:"Only those with this status; those that need approval are PENDING." placeholder:"STATUS"`
-}
+	listFlags
+	accountFlag
 
-// payoutView is a payout as the list shows it, without personal data.
-type payoutView struct {
-	ID          string               `json:"id"`
-	ReferenceID string               `json:"referenceId"`
-	Processor   string               `json:"processor"`
-	ExternalID  string               `json:"externalId"`
-	Status      payment.PayoutStatus `json:"status"`
-	Approval    payment.Approval     `json:"approval"`
-	Amount      money.Cents          `json:"amount"` // cents
-	CreatedAt   time.Time            `json:"createdAt"`
+	Status payment.PayoutStatus `help:"Only those with this status; those that need approval are PENDING at step approval." placeholder:"STATUS"`
 }
-
-func viewPayout(p *payment.Payout) payoutView {
-	return payoutView{p.ID.String(), p.ReferenceID, p.Processor, p.ExternalID, p.Status, p.ShownApproval(), p.Amount, p.CreatedAt}
-}
-
-// payoutsListed bounds the list.
-const payoutsListed = 200
 
 // Run lists payouts.
 func (c *payoutList) Run(r *runner, root *commands) error {
@@ -43,84 +25,115 @@ func (c *payoutList) Run(r *runner, root *commands) error {
 		return err
 	}
 	return r.admin(&root.Payout.settings, func(a *app.Admin) error {
-		m, err := merchantNamed(r, a, c.Merchant)
+		v, err := c.open(r, a)
 		if err != nil {
 			return err
 		}
-		list, err := a.Store.Payouts(r.ctx, m.ID, store.Filter{Status: status, Limit: payoutsListed + 1})
+		if err := v.at(r, a, c.Account); err != nil {
+			return err
+		}
+		v.Status = status
+		list, err := query.Payouts(r.ctx, a.Store, v.Filter)
 		if err != nil {
 			return err
 		}
-		more := len(list) > payoutsListed
-		list = list[:min(len(list), payoutsListed)]
-		views, rows := make([]payoutView, len(list)), [][]string{{"CREATED", "ID", "REFERENCE", "AMOUNT", "STATUS", "APPROVAL", "ACCOUNT"}}
-		for i := range list {
-			p := &list[i]
-			views[i] = viewPayout(p)
-			rows = append(rows, []string{stamp(p.CreatedAt), p.ID.String(), p.ReferenceID, p.Amount.English(), string(p.Status), string(views[i].Approval), p.Processor})
+		views, rows := make([]orderView, len(list.Orders)), [][]string{{"CREATED", "ID", "STATUS", "STEP", "AMOUNT", "ACCOUNT", "MERCHANT"}}
+		for i := range list.Orders {
+			p := &list.Orders[i]
+			views[i] = viewPayout(p, v.names[p.Merchant])
+			last := v.names[p.Merchant]
+			if c.Merchant != "" {
+				last = p.ReferenceID
+			}
+			rows = append(rows, []string{tableTime(p.CreatedAt, v.now), p.ID.String(), string(p.Status), stepWord(p), p.Amount.Decimal(), p.Processor, oneLine(last)})
 		}
-		err = r.out.show(views, func(w io.Writer) { tableOr(w, rows, "No payouts.") })
-		r.sayMore(more, newestOf(payoutsListed, "/payout"))
+		if c.Merchant != "" {
+			rows[0][6] = "REFERENCE"
+		}
+		err = r.out.show(views, func(w io.Writer) { tableOr(w, fit(fit(rows, 5, 6), 3), "No payouts.") })
+		sayRest(r, &list)
 		return err
 	})
 }
 
+// stepWord is where a payout is on its way, or how its approval ended.
+func stepWord(p *payment.Payout) string {
+	if p.Approval == payment.ApprovalRejected || p.Step == payment.StepDone {
+		return strings.TrimPrefix(string(p.ShownApproval()), string(payment.ApprovalNone))
+	}
+	return string(p.Step)
+}
+
+// viewPayout shows a payout with its beneficiary masked.
+func viewPayout(p *payment.Payout, merchant string) orderView {
+	masked := query.MaskPayout(*p)
+	return orderView{
+		Merchant: merchant, Payout: wire.Payout(&masked, true), Account: p.Processor, Step: string(p.Step), Lookups: p.Lookups,
+		NextAt: timeIfAny(p.NextAt), ClaimedBy: idIfAny(p.ClaimedBy),
+	}
+}
+
 type payoutShow struct {
-	ID string `arg:"" help:"The payout's id."`
+	ID string `arg:"" help:"The payout's id: porteira find TEXT finds it by any other id."`
 }
 
-// payoutDetail is a payout as an approver sees it.
+// payoutDetail is a payout with the record of its approval.
 type payoutDetail struct {
-	payoutView
+	orderView
 
-	Merchant    string            `json:"merchant"`
-	PIXKeyType  string            `json:"pixKeyType"`
-	PIXKey      string            `json:"pixKey"`
-	Beneficiary payoutBeneficiary `json:"beneficiary"`
-	EndToEndID  string            `json:"endToEndId,omitempty"`
-	Given       int64             `json:"approvalsGiven"`  // by different persons
-	Needed      int64             `json:"approvalsNeeded"` // of them; 0 if none is
-	Record      []approvalView    `json:"record"`          // of the approval
-}
-
-type payoutBeneficiary struct {
-	Name     string `json:"name"`
-	Document string `json:"document"`
+	Given  int64          `json:"approvalsGiven"`  // by different persons
+	Needed int64          `json:"approvalsNeeded"` // of them; 0 if none is
+	Record []approvalView `json:"record"`          // of the approval
 }
 
 // Run shows a payout.
 func (c *payoutShow) Run(r *runner, root *commands) error {
 	return r.admin(&root.Payout.settings, func(a *app.Admin) error {
-		p, err := findPayout(r, a, c.ID)
+		s, merchant, err := readOrder(r, a, c.ID, query.KindPayout, "payout")
 		if err != nil {
 			return err
 		}
-		decided, err := viewDecided(r, a, &p)
+		more := viewSubject(s)
+		if s.Payout == nil {
+			return r.out.show(orderView{Merchant: merchant, subjectView: &more}, func(w io.Writer) {
+				printDamaged(w, merchant, s)
+				more.print(w)
+			})
+		}
+		decided, err := viewDecided(r, a, s.Payout)
 		if err != nil {
 			return err
 		}
-		v := payoutDetail{
-			payoutView: viewPayout(&p), Merchant: decided.Merchant, PIXKeyType: p.PIXKeyType, PIXKey: p.Beneficiary.Key(),
-			Beneficiary: payoutBeneficiary{p.Beneficiary.Name, p.Beneficiary.Document}, EndToEndID: p.EndToEndID,
-			Given: decided.Given, Needed: decided.Needed, Record: decided.Record,
-		}
-		approval := string(v.Approval)
-		if v.Approval == payment.ApprovalRequired {
-			approval += fmt.Sprintf(", %d of %d given", v.Given, v.Needed)
-		}
+		v := payoutDetail{viewPayout(s.Payout, merchant), decided.Given, decided.Needed, decided.Record}
+		v.subjectView = &more
 		return r.out.show(v, func(w io.Writer) {
-			rows := [][]string{
-				{"  payout", v.ID}, {"  merchant", v.Merchant}, {"  reference", v.ReferenceID}, {"  amount", p.Amount.English()}, {"  status", string(v.Status)},
-				{"  approval", approval}, {"  Pix key", v.PIXKeyType + " " + oneLine(v.PIXKey)}, {"  beneficiary", oneLine(v.Beneficiary.Name)},
-				{"  document", v.Beneficiary.Document}, {"  account", v.Processor}, {"  external id", v.ExternalID}, {"  created", stamp(v.CreatedAt)},
-			}
-			if v.EndToEndID != "" {
-				rows = append(rows, []string{"  endToEndId", v.EndToEndID})
-			}
-			for _, d := range v.Record {
-				rows = append(rows, []string{"  " + string(d.Action), strings.TrimSpace(strings.TrimPrefix(d.Actor, operatorPrefix) + " " + stamp(d.CreatedAt) + " " + oneLine(d.Reason))})
-			}
-			table(w, rows)
+			printPayout(w, a, s.Payout, &v)
+			more.print(w)
 		})
 	})
+}
+
+func printPayout(w io.Writer, a *app.Admin, p *payment.Payout, v *payoutDetail) {
+	approval := strings.TrimPrefix(string(p.ShownApproval()), string(payment.ApprovalNone))
+	if p.Approval == payment.ApprovalRequired && v.Needed > 0 {
+		approval += fmt.Sprintf(", %d of %d given", v.Given, v.Needed)
+	}
+	rows := [][]string{
+		{"payout", p.ID.String()}, {"merchant", v.Merchant}, {"reference", oneLine(p.ReferenceID)}, {"amount", p.Amount.English()},
+		{"status", string(p.Status)}, {"step", string(p.Step)}, {"approval", approval}, {"next", claimText(p.NextAt, v.ClaimedBy, a.Clock.Now())},
+		{"Pix key", p.PIXKeyType + " " + oneLine(p.Beneficiary.Key())}, {"beneficiary", oneLine(p.Beneficiary.Name)}, {"document", p.Beneficiary.Document},
+		{"account", p.Processor}, {"external id", p.ExternalID}, {"processor id", p.ProcessorID}, {"endToEndId", p.EndToEndID},
+		{"created", stamp(p.CreatedAt)}, {"first sent", stamp(p.SentAt)}, {"completed", stamp(p.CompletedAt)}, {"failure", failureText(p.Failure)},
+	}
+	if !p.Batch.IsZero() {
+		rows = append(rows, []string{"batch", p.Batch.String()})
+	}
+	if p.ReturnedAmount != 0 {
+		rows = append(rows, []string{"returned", p.ReturnedAmount.English()})
+	}
+	for _, d := range v.Record {
+		actor := strings.TrimPrefix(d.Actor, operatorPrefix)
+		rows = append(rows, []string{string(d.Action), strings.TrimSpace(actor + " " + stamp(d.CreatedAt) + " " + oneLine(d.Reason))})
+	}
+	pairs(w, rows)
 }

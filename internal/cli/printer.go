@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 	"unicode"
+	"unicode/utf8"
 )
 
 // printer writes the output of a command as text or as JSON.
@@ -62,6 +64,59 @@ func tableOr(w io.Writer, rows [][]string, none string) {
 	table(w, rows)
 }
 
+// tableWidth is the width that tables fit: a terminal beside another one.
+const tableWidth = 100
+
+// fit shortens cells of some columns until the rows fit the width of a table.
+func fit(rows [][]string, columns ...int) [][]string {
+	widths := map[int]int{}
+	total := 0
+	for i := range rows[0] {
+		for _, row := range rows {
+			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
+		}
+		total += widths[i]
+		if i > 0 {
+			total += 2
+		}
+	}
+	const least = 6
+	for total > tableWidth {
+		widest := columns[0]
+		for _, c := range columns {
+			if widths[c] > widths[widest] {
+				widest = c
+			}
+		}
+		if widths[widest] <= least {
+			break
+		}
+		widths[widest]--
+		total--
+	}
+	for _, row := range rows {
+		for _, c := range columns {
+			if text := []rune(row[c]); len(text) > widths[c] {
+				row[c] = string(text[:widths[c]-1]) + "…"
+			}
+		}
+	}
+	return rows
+}
+
+// pairs writes names and values, without those that have no value.
+func pairs(w io.Writer, rows [][]string) {
+	table(w, slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "" }))
+}
+
+// section writes rows below a title, if there are any.
+func section(w io.Writer, title string, rows [][]string) {
+	if len(rows) > 0 {
+		_, _ = fmt.Fprintf(w, "\n%s:\n", title)
+		table(w, rows)
+	}
+}
+
 // sayMore says that a list leaves some out: below it, or, if it is JSON, on Stderr.
 func (r *runner) sayMore(more bool, text string) {
 	switch {
@@ -71,11 +126,6 @@ func (r *runner) sayMore(more bool, text string) {
 	default:
 		_, _ = fmt.Fprintf(r.out.w, "\n%s\n", text)
 	}
-}
-
-// newestOf is that text for a list of the newest entries that a route lists in full.
-func newestOf(shown int, route string) string {
-	return fmt.Sprintf("The newest %d; there are more: GET %s lists all, or --status fewer.", shown, route)
 }
 
 // oneLine is a text that may come from a processor, fit for a terminal: without line breaks and
@@ -95,6 +145,45 @@ func stamp(t time.Time) string {
 		return ""
 	}
 	return t.UTC().Format("2006-01-02 15:04:05Z")
+}
+
+// tableTime formats a time for a table, UTC: without the year if it is that of now.
+func tableTime(t, now time.Time) string {
+	switch {
+	case t.IsZero():
+		return ""
+	case t.UTC().Year() == now.UTC().Year():
+		return t.UTC().Format("01-02 15:04:05")
+	default:
+		return t.UTC().Format("2006-01-02 15:04")
+	}
+}
+
+// within formats how far a time is from now: in 3m, or 2h ago.
+func within(t, now time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	text := short(t.Sub(now).Abs())
+	if t.After(now) {
+		return "in " + text
+	}
+	return text + " ago"
+}
+
+// short formats a duration by its largest unit.
+func short(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d >= day:
+		return fmt.Sprintf("%dd", d/day)
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	case d >= time.Minute:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	default:
+		return fmt.Sprintf("%ds", d/time.Second)
+	}
 }
 
 // plural formats a count with its noun.

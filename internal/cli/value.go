@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 )
@@ -26,12 +27,50 @@ func (v *basisPoints) UnmarshalText(text []byte) error {
 	return wholeNumber((*int64)(v), text, "basis points: 0.99 % is 99")
 }
 
+// sinceValue is a time as an argument: how long ago, such as 2h or 3d, or a date or a time.
+type sinceValue struct {
+	ago time.Duration
+	at  time.Time
+}
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (v *sinceValue) UnmarshalText(text []byte) (err error) {
+	given := string(text)
+	if days, ok := strings.CutSuffix(given, "d"); ok {
+		if n, err := strconv.Atoi(days); err == nil && n > 0 && n < 100_000 {
+			v.ago = time.Duration(n) * 24 * time.Hour
+			return nil
+		}
+	}
+	if v.ago, err = time.ParseDuration(given); err == nil && v.ago > 0 {
+		return nil
+	}
+	for _, form := range []string{time.RFC3339, time.DateOnly} {
+		if v.at, err = time.Parse(form, given); err == nil {
+			return nil
+		}
+	}
+	return errors.New("write how long ago, such as 90m, 2h or 3d, or a time, such as 2026-03-01 or 2026-03-01T12:00:00Z")
+}
+
+// from is the time; zero if none was given.
+func (v *sinceValue) from(now time.Time) time.Time {
+	if v.ago > 0 {
+		return now.Add(-v.ago)
+	}
+	return v.at
+}
+
 // checkStatus returns a status in the form of the API, and refuses one that is not in the list: a list
 // of nothing would say that nothing has it. An absent one is "".
 func checkStatus[S ~string](given S, list []S) (string, error) {
-	status := S(strings.ToUpper(string(given)))
-	if status == "" || slices.Contains(list, status) {
-		return string(status), nil
+	return checkChoice(S(strings.ToUpper(string(given))), list)
+}
+
+// checkChoice refuses a status that is not in the list.
+func checkChoice[S ~string](given S, list []S) (string, error) {
+	if given == "" || slices.Contains(list, given) {
+		return string(given), nil
 	}
 	texts := make([]string, len(list))
 	for i := range list {

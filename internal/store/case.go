@@ -438,7 +438,7 @@ func (s *Store) OpenCases(ctx context.Context, limit int) ([]Case, error) {
 // account that the gateway has suspended, oldest first.
 func (s *Store) StoppingCases(ctx context.Context) ([]Case, error) {
 	rows, err := s.db.Query(ctx, "SELECT "+caseTable.selected+` FROM cases t
-		WHERE t.closed_at = 0 AND (t.stops_payouts = 1 OR t.stops_account <> '' OR t.kind = '`+string(CaseAccountRefused)+`') ORDER BY t.created_at, t.id`)
+		WHERE t.closed_at = 0 AND `+stopping+` ORDER BY t.created_at, t.id`)
 	list, err := db.Collect(rows, err, scanCase)
 	return list, s.db.ReadError("stopping cases", err)
 }

@@ -25,6 +25,9 @@ const (
 	DeliveryPaused DeliveryState = "paused"
 )
 
+// DeliveryStates lists every state of a delivery.
+var DeliveryStates = []DeliveryState{DeliveryPending, DeliveryDone, DeliveryExhausted, DeliveryDisabled, DeliveryPaused}
+
 // Delivery is one event on its way to one address. A claimed delivery is the record of the current
 // attempt: Attempts is its number, UpdatedAt its beginning.
 type Delivery struct {

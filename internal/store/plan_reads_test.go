@@ -103,6 +103,18 @@ func (v *exercise) readEvents() {
 	must(t, err)
 	_, err = s.Attempts(ctx, m, 1)
 	must(t, err)
+	_, err = s.EventNumbered(ctx, m, 1)
+	must(t, err)
+	deliveries, err := s.Deliveries(ctx, m, store.Filter{Limit: 5})
+	if err != nil || len(deliveries) == 0 {
+		t.Fatalf("%v, %v", deliveries, err)
+	}
+	_, err = s.Deliveries(ctx, m, store.Filter{CreatedFrom: v.far, Before: deliveries[0].ID, Limit: 5})
+	must(t, err)
+	_, err = s.DeliveryOf(ctx, m, deliveries[0].ID)
+	must(t, err)
+	_, err = s.DeliveriesOf(ctx, m, 1)
+	must(t, err)
 	_, err = s.OldDeliveries(ctx, m, payment.ID{}, v.far, 5)
 	must(t, err)
 }
@@ -164,6 +176,8 @@ func (v *exercise) readWork() {
 	_, err = s.FoundTransfersDue(ctx, v.far, 5)
 	must(t, err)
 	_, err = s.CasesAbout(ctx, v.merchants[0].ID, v.last.payins[0].Payin.ID, store.CaseOverpaid)
+	must(t, err)
+	_, err = s.CasesOf(ctx, v.merchants[0].ID, v.last.payins[0].Payin.ID)
 	must(t, err)
 	_, err = s.StoppedAccounts(ctx)
 	must(t, err)

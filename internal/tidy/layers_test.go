@@ -103,6 +103,7 @@ var layers = []layer{
 	{"delivery", plain, "endpoint webhook wire" + rows + middle + basics + writing},
 	{"search", plain, rows + middle + basics + writing},
 	{"account", plain, "processor" + rows + middle + basics + writing},
+	{"query", plain, rows + middle + basics + libraries},
 	{"merchant", plain, "pricing processor taxid" + rows + middle + basics + writing},
 
 	// Faces.
@@ -119,7 +120,7 @@ var layers = []layer{
 	{"app", plain, "api httpapi checkout sandboxcontrol sandboxbank sandboxbank/apipixface sandboxbank/asaasface processor/sandbox processor/* processor wire webhook config" +
 		rows + middle + basics + writing + useCases + libraries},
 	{"bench", plain, "account app config processor wire" + rows + middle + basics + writing + useCases + libraries},
-	{"cli", plain, "app bench config merchant account processor review" + rows + middle + basics + libraries},
+	{"cli", plain, "app bench config merchant account processor review query wire" + rows + middle + basics + libraries},
 	{"cmd/porteira", plain, "cli"},
 
 	// For tests only.

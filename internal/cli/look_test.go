@@ -1,0 +1,149 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// seedOrders adds to the first merchant a paid pay-in, a payout of unknown outcome, a refund and two
+// events; one of them has a delivery.
+func (s *shell) seedOrders() (p payment.Payin, q payment.Payout, r payment.Refund) {
+	s.t.Helper()
+	opened := s.open()
+	m, err := opened.MerchantByNumber(s.t.Context(), 1)
+	s.must(err)
+	created := time.Unix(1_700_000_000, 0).UTC()
+	id := func(n byte) payment.ID {
+		v := payment.MinIDAt(created)
+		v[15] = n
+		return v
+	}
+	p = payment.Payin{
+		Merchant: m.ID, ID: id(1), ReferenceID: "pedido-1", ExternalID: opened.ExternalID(&m, payment.OperationPayin, "pedido-1"), Method: payment.Boleto, Amount: 1990,
+		Status: payment.PayinPaid, PaidAmount: 1990, EndToEndID: "E1", Version: 2, Processor: "sandbox", ProcessorID: "pay_1", CreatedAt: created, UpdatedAt: created, PaidAt: created,
+	}
+	p.Details.Boleto = &payment.BoletoDetail{Barcode: strings.Repeat("1", 44), DigitableLine: strings.Repeat("2", 47), OurNumber: "0042", DueDate: "2023-11-20"}
+	q = payment.Payout{
+		Merchant: m.ID, ID: id(2), ReferenceID: "saque-1", ExternalID: opened.ExternalID(&m, payment.OperationPayout, "saque-1"), Amount: 500, Status: payment.PayoutProcessing,
+		Step: payment.StepUnknown, Version: 2, Processor: "sandbox", PIXKeyType: "EMAIL", Approval: payment.ApprovalNone, NextAt: created, SentAt: created, CreatedAt: created, UpdatedAt: created,
+		Beneficiary: payment.Beneficiary{Name: "Maria Aparecida", Document: "52998224725", PIXKey: "maria@example.com"},
+	}
+	r = payment.Refund{
+		Merchant: m.ID, ID: id(3), Payin: p.ID, ReferenceID: "devolucao-1", ExternalID: opened.ExternalID(&m, payment.OperationRefund, "devolucao-1"), Origin: payment.RefundByMerchant,
+		Amount: 190, Status: payment.RefundProcessing, Version: 1, CreatedAt: created, UpdatedAt: created,
+	}
+	newPayout, err := opened.NewPayout(q, nil, "")
+	s.must(err)
+	var needs store.Needs
+	needs.InsertPayin(opened.NewPayin(p, payment.PersonalData{Customer: []byte(`{"name":"João Souza","document":"11144477735","email":"joao@example.com","address":{"street":"Rua Um"}}`)}, nil))
+	needs.InsertPayout(newPayout)
+	_, err = opened.Commit(s.t.Context(), &needs, store.Capacity{}, func(_ *store.Loaded, c *store.Changes) error {
+		c.AddReceipt(payment.Receipt{Merchant: m.ID, ID: id(4), Payin: p.ID, Processor: "sandbox", ExternalID: "pay_e2e", OrderID: p.ExternalID, EndToEndID: "E1", Amount: 1990, Applied: 1990, PaidAt: created})
+		c.AddRefund(r, nil)
+		c.OpenCase(store.Case{Merchant: m.ID, ID: id(5), Kind: store.CasePayoutUnknown, Subject: q.ID, Amount: 500, Params: store.ReasonNoAnswer.With(nil)})
+		return nil
+	})
+	s.must(err)
+	s.must(opened.Close())
+	return p, q, r
+}
+
+// Each command to look shows orders of all merchants or of one, with tables that fit a terminal, and
+// never personal data in clear text.
+func TestLook(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	for _, empty := range []string{"payin list", "payout list", "refund list", "event list", "delivery list", "dispute list"} {
+		if out, _ := s.run(0, strings.Fields(empty)...); !strings.HasPrefix(out, "No ") || strings.Count(out, "\n") != 1 {
+			t.Errorf("%s without merchants prints %q", empty, out)
+		}
+	}
+	s.run(0, "merchant", "create", "Loja com um nome comprido demais")
+	s.run(0, "merchant", "create", "Outra")
+	p, q, r := s.seedOrders()
+	for _, row := range []struct{ args, want, not string }{
+		{"payin list", " " + p.ID.String() + " PAID BOLETO 19.90 sandbox Loja", ""},
+		{"payin list --merchant Outra", "No pay-ins.", p.ID.String()},
+		{"payin list --status paid --account sandbox", p.ID.String(), ""},
+		{"payin list --status expired", "No pay-ins.", ""},
+		{"payin list --since 1d", "No pay-ins.", ""},
+		{"payin list --since 2023-11-14", p.ID.String(), ""},
+		{"payin show " + p.ID.String(), "payer J••• S••• •••.444.777-•• j•••@example.com", "Rua"},
+		{"payin show " + p.ID.String(), "digitable line 2222", ""},
+		{"payin show " + p.ID.String(), "Payments:\n 2023-11-14 22:13:20Z sandbox R$ 19.90 pay_e2e", ""},
+		{"payin show " + p.ID.String(), "refund " + r.ID.String() + " PROCESSING R$ 1.90", ""},
+		{"payin show " + p.ID.String() + " --json", `"paymentMethod": "BOLETO"`, "joao@"},
+		{"payout list", q.ID.String() + " PROCESSING unknown 5.00 sandb… Loja", ""},
+		{"payout list --json", `"pixKey": "m•••@example.com"`, "Aparecida"},
+		{"payout show " + q.ID.String(), "step unknown", ""},
+		{"payout show " + q.ID.String(), "payout_unknown open", ""},
+		{"payout show " + q.ID.String() + " --json", `"step": "unknown"`, "52998224725"},
+		{"refund list", r.ID.String() + " PROCESSING 1.90 merchant Loja", ""},
+		{"refund show " + r.ID.String(), "pay-in " + p.ID.String(), ""},
+		{"balance list", "Outra 0.00 0.00 0.00 0.00 0.00 0.00", ""},
+		{"balance show Outra", "available R$ 0.00", ""},
+		{"balance show platform --json", `"ledger": {}`, ""},
+		{"event list", "No events.", ""},
+	} {
+		out, _ := s.raw(0, strings.Fields(row.args)...)
+		if text := strings.Join(strings.FieldsFunc(out, func(c rune) bool { return c == ' ' }), " "); !strings.Contains(text, row.want) || row.not != "" && strings.Contains(text, row.not) {
+			t.Errorf("%s prints without %q or with %q\n%s", row.args, row.want, row.not, out)
+		}
+		if strings.Contains(row.args, " list") && !strings.Contains(row.args, "json") {
+			for line := range strings.Lines(out) {
+				if n := utf8.RuneCountInString(strings.TrimRight(line, "\n ")); n > 100 {
+					t.Errorf("%s prints %d columns: %s", row.args, n, line)
+				}
+			}
+		}
+		if strings.Contains(row.args, "json") && !json.Valid([]byte(out)) {
+			t.Errorf("%s prints no JSON:\n%s", row.args, out)
+		}
+	}
+	for _, row := range []struct {
+		args, stderr string
+		code         int
+	}{
+		{"payin show " + q.ID.String(), "porteira: pay-in " + q.ID.String() + " not found: porteira find TEXT finds it by any other id\n", 1},
+		{"payin show pedido-1", "porteira: \"pedido-1\" is not the id of a pay-in: porteira find TEXT finds it by any other id\n", 2},
+		{"payin list --since yesterday", "*", 2},
+		{"payin list --account nowhere", "porteira: account \"nowhere\" not found: porteira account list lists all accounts\n", 1},
+		{"payin list --status gone", "*", 2},
+		{"delivery list --status gone", "*", 2},
+		{"event show evt_x", "porteira: \"evt_x\" is not the id of an event: porteira event list shows ids\n", 2},
+	} {
+		if _, stderr := s.raw(row.code, strings.Fields(row.args)...); row.stderr != "*" && stderr != row.stderr {
+			t.Errorf("%s says %q", row.args, stderr)
+		}
+	}
+}
+
+// The list of disputes says if there are more than it shows.
+func TestDisputeList(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.run(0, "merchant", "create", "Loja")
+	s.exec(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 201)
+		INSERT INTO disputes SELECT id, CAST(printf('%016d', i) AS BLOB), id, 'sandbox', i, '', '', 'MED', '', 1990, 0, '', 0, 0,
+			CASE WHEN i = 1 THEN 'WON' ELSE 'OPEN' END, 1, 0, 0, 0, 0, 0, 0, 5, 5 FROM n, merchants WHERE number = 1`)
+	out, _ := s.run(0, "dispute", "list", "--limit", "200")
+	if !strings.HasPrefix(out, "CREATED ID KIND STATUS AMOUNT RESPOND BY MERCHANT\n") || strings.Count(out, " MED OPEN 19.90 Loja\n") != 200 ||
+		!strings.HasSuffix(out, "\nThe newest 200; there are more: --limit lists them.\n") {
+		t.Errorf("disputes are\n%s", out)
+	}
+	s.exec("UPDATE disputes SET reason = 'not recognised' WHERE status = 'WON'")
+	won := strings.Split(first(s.raw(0, "dispute", "list", "--merchant", "Loja", "--status", "won")), "\n")[1]
+	id := strings.Fields(won)[2]
+	if out, _ = s.run(0, "dispute", "show", id); !strings.Contains(out, "\n merchant \"Loja\", reference \n reason: not recognised\n") {
+		t.Errorf("the dispute is\n%s", out)
+	}
+	if out, _ = s.run(0, "dispute", "list", "--merchant", "Loja", "--status", "open", "--limit", "200"); strings.Count(out, " MED OPEN ") != 200 || strings.Contains(out, "more") {
+		t.Errorf("open disputes are\n%s", out)
+	}
+}
