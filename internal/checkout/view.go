@@ -130,11 +130,12 @@ func (p *Pages) newView(req *request, personal *payment.PersonalData) *view {
 			data.ItemsMore = req.lang.text("items.more", strconv.Itoa(more))
 		}
 	}
-	switch part := o.PaidAmount > 0 && o.PaidAmount < o.Amount; {
+	paid := o.Amount - o.Lacking() // what was given back does not count
+	switch part := paid > 0 && paid < o.Amount; {
 	case part && o.DisputedAmount > 0: // it is not paid when the rest comes
-		data.Note = req.lang.text("underpaid.disputed", o.PaidAmount.BRL(), o.Amount.BRL(), o.DisputedAmount.BRL(), m.title())
+		data.Note = req.lang.text("underpaid.disputed", paid.BRL(), o.Amount.BRL(), o.DisputedAmount.BRL(), m.title())
 	case part:
-		data.Note = req.lang.text("underpaid", o.PaidAmount.BRL(), (o.Amount - o.PaidAmount).BRL())
+		data.Note = req.lang.text("underpaid", paid.BRL(), o.Lacking().BRL())
 	}
 	return data
 }

@@ -448,13 +448,13 @@ func (v following) trigger(d *payment.Dispute, ends payment.Trigger) payment.Tri
 	on, n, p := triggersOf[ends], v.count(d), v.p
 	lost := ends == payment.OnLose || ends == payment.OnAccept
 	switch chargedBack := n.lost > 0 || lost; {
-	case n.open > 0, p.PaidAmount < p.Amount, chargedBack && p.Status == payment.PayinChargeback:
+	case n.open > 0, !p.PaidInFull(), chargedBack && p.Status == payment.PayinChargeback:
 		return on.part
 	case chargedBack:
 		return on.chargedBack
-	case p.RefundedAmount > 0 && p.RefundedAmount >= p.PaidAmount:
+	case p.RefundedInFull():
 		return on.refundedAll
-	case p.RefundedAmount > 0:
+	case p.PartlyRefunded():
 		return on.refunded
 	default:
 		return on.paid

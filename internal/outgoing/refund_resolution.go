@@ -303,10 +303,26 @@ func (v *refundResolution) afterFailure(l *store.Loaded, c *store.Changes, faile
 	if !ok {
 		return store.ErrNotFound
 	}
+	if err := v.payAgain(l, c, &payin); err != nil {
+		return err
+	}
 	if err := dispute.ShowRefunds(l, c, &payin, v.links); err != nil {
 		return err
 	}
 	return dispute.TakeMore(l, c, failed.Merchant, failed.Payin, v.links)
+}
+
+// payAgain makes an order PAID whose payments reach its amount with what came back. Its refund had
+// completed before it was paid in full.
+func (v *refundResolution) payAgain(l *store.Loaded, c *store.Changes, p *payment.Payin) error {
+	if _, legal := payment.PayinTable.Next(p.Status, payment.OnPaidAgain); !legal || p.Lacking() > 0 {
+		return nil
+	}
+	p.Late, p.PaidAt, p.Failure = p.LateAt(l.Now()), l.Now(), nil
+	if _, err := transition.Payin(l, c, p, v.links, payment.OnPaidAgain); err != nil {
+		return err
+	}
+	return dispute.ShowBefore(l, c, p, v.links)
 }
 
 // putBack gives back to receivables the money that a part took of them, and opens a case about its

@@ -286,7 +286,7 @@ func setCard(p *payment.Payin, card *payment.CardDetail) {
 // receiptTrigger decides how much of a receipt is applied to an order, and its
 // trigger.
 func receiptTrigger(p *payment.Payin, amount money.Cents) (payment.Trigger, money.Cents) {
-	lacking := p.Amount - p.PaidAmount
+	lacking := p.Lacking()
 	if _, payable := payment.PayinTable.Next(p.Status, payment.OnPay); !payable || lacking <= 0 {
 		return payment.OnPayMore, 0
 	}

@@ -51,7 +51,8 @@ the [ledger entry](ledger.md) and writes the [event](webhooks.md).
 	payinIntro = `- A pay-in is created PENDING.
 - An EXPIRED or CANCELED pay-in can still be paid. It is then ` + "`late`" + `, unless the payment was made before it expired and is only reported later.
 - If a pay-in fails after a partial payment, that part remains in ` + "`available`" + `, and a later payment goes to ` + "`unapplied`" + `.
-- Refunds post their own entries.
+- Refunds post their own entries. A pay-in that is not paid in full keeps its status when it is refunded; until it is paid in full, what was given back does not count as paid.
+- **A status may go back** if the payer's bank or the processor undoes what it had reported: from REFUNDED to PARTIALLY_REFUNDED or PAID, from PARTIALLY_REFUNDED to PAID, from DISPUTED and CHARGEBACK to the status before the disputes.
 - **Several disputes.** While one is open, the status stays DISPUTED or CHARGEBACK. Then it is CHARGEBACK if one was lost, else the status before the disputes. A pay-in that is not paid in full keeps its status.
 
 | trigger | meaning |
@@ -63,6 +64,7 @@ the [ledger entry](ledger.md) and writes the [event](webhooks.md).
 | ` + "`register`" + ` | its charge exists now; the request was answered without it |
 | ` + "`attempt_refused`" + ` | a card was refused; the payer may try again |
 | ` + "`refund_undone`, `refund_undone_part`" + ` | a refund failed after it was completed, and no other refund, or another one, is completed |
+| ` + "`paid_again`" + ` | the same, of a pay-in that was not paid in full: what was paid reaches the amount with it |
 | ` + "`dispute_more`" + ` | another dispute was opened, of another payment or part |
 | ` + "`win_part`, `lose_part`, `reverse_part`" + ` | a dispute ended while others decide the status, or the pay-in is not paid in full |
 | ` + "`win_charged_back`" + ` | the last open dispute was won, and another one was lost |

@@ -129,7 +129,9 @@ type Payin struct {
 	// longer delivered.
 	WebhookDisabled bool
 
-	PaidAmount     money.Cents // receipts applied to the order, at most Amount
+	// PaidAmount is what was received and applied to the order. It exceeds Amount by what was given back
+	// before the order was paid in full.
+	PaidAmount     money.Cents
 	RefundedAmount money.Cents
 	DisputedAmount money.Cents // set aside for disputes, or charged back
 	Fee            money.Cents
@@ -148,6 +150,52 @@ type Payin struct {
 // without one it is late. A canceled order is paid late in any case: the merchant had ended it.
 func (p *Payin) LateAt(paid time.Time) bool {
 	return p.Status == PayinCanceled || p.Status == PayinExpired && (paid.IsZero() || !paid.Before(p.ExpiredAt()))
+}
+
+// PaidInFull reports whether payments have reached the amount, whatever was given back or disputed since.
+func (p *Payin) PaidInFull() bool {
+	switch p.Status {
+	case PayinPaid, PayinPartiallyRefunded, PayinRefunded, PayinDisputed, PayinChargeback:
+		return true
+	default:
+		return false
+	}
+}
+
+// Lacking is what is missing of the amount of a pay-in, in cents. Until it is paid in full, what was
+// given back does not count as paid.
+func (p *Payin) Lacking() money.Cents {
+	if p.PaidInFull() {
+		return 0
+	}
+	return max(p.Amount-p.PaidAmount+p.RefundedAmount, 0)
+}
+
+// Refundable reports whether a refund of the pay-in can be requested: it has money that can be given
+// back, unless refunds and disputes have all of it.
+func (p *Payin) Refundable() bool {
+	switch p.Status {
+	case PayinPaid, PayinPartiallyRefunded, PayinDisputed, PayinChargeback:
+		return true
+	case PayinPending, PayinExpired, PayinCanceled, PayinFailed:
+		return p.PaidAmount > 0
+	default:
+		return false
+	}
+}
+
+// refundedOfFull is what was given back of a pay-in beyond what it had received in excess of its amount:
+// what was given back before it was paid in full is not of what paid it.
+func (p *Payin) refundedOfFull() money.Cents {
+	return max(p.RefundedAmount-max(p.PaidAmount-p.Amount, 0), 0)
+}
+
+// PartlyRefunded and RefundedInFull report what was given back of a pay-in since it was paid in full.
+func (p *Payin) PartlyRefunded() bool { return p.refundedOfFull() > 0 && !p.RefundedInFull() }
+
+// RefundedInFull reports whether all that was paid was given back.
+func (p *Payin) RefundedInFull() bool {
+	return p.RefundedAmount > 0 && p.RefundedAmount >= p.PaidAmount
 }
 
 // ExpiredAt is when an EXPIRED pay-in expired: its processor may have ended it early.

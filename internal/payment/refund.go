@@ -277,7 +277,7 @@ func RefundTrigger(status RefundStatus, others []RefundPart, end PartEnd) Trigge
 // before is what it was.
 func PayinRefundTrigger(p *Payin, before money.Cents) Trigger {
 	switch {
-	case p.RefundedAmount < before && p.RefundedAmount == 0:
+	case p.RefundedAmount < before && (p.RefundedAmount == 0 || p.PaidInFull() && p.refundedOfFull() == 0):
 		return OnRefundUndone
 	case p.RefundedAmount < before:
 		return OnRefundUndonePart

@@ -171,20 +171,26 @@ func TestRefundTrigger(t *testing.T) {
 func TestPayinRefundTrigger(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
-		before, after money.Cents
-		want          payment.Trigger
+		paid, before, after money.Cents
+		want                payment.Trigger
 	}{
-		{0, 40, payment.OnRefundPart},
-		{40, 99, payment.OnRefundPart},
-		{0, 100, payment.OnRefundAll},
-		{40, 100, payment.OnRefundAll},
-		{100, 60, payment.OnRefundUndonePart},
-		{100, 0, payment.OnRefundUndone},
-		{40, 0, payment.OnRefundUndone},
+		{100, 0, 40, payment.OnRefundPart},
+		{100, 40, 99, payment.OnRefundPart},
+		{100, 0, 100, payment.OnRefundAll},
+		{100, 40, 100, payment.OnRefundAll},
+		{100, 100, 60, payment.OnRefundUndonePart},
+		{100, 100, 0, payment.OnRefundUndone},
+		{100, 40, 0, payment.OnRefundUndone},
+		// 40 were given back before it was paid in full.
+		{140, 40, 50, payment.OnRefundPart},
+		{140, 40, 140, payment.OnRefundAll},
+		{140, 60, 40, payment.OnRefundUndone},
+		{140, 60, 20, payment.OnRefundUndone},
+		{140, 60, 50, payment.OnRefundUndonePart},
 	} {
-		p := payment.Payin{PaidAmount: 100, RefundedAmount: row.after}
+		p := payment.Payin{Amount: 100, Status: payment.PayinPaid, PaidAmount: row.paid, RefundedAmount: row.after}
 		if got := payment.PayinRefundTrigger(&p, row.before); got != row.want {
-			t.Errorf("from %d to %d: %s, want %s", row.before, row.after, got, row.want)
+			t.Errorf("of %d, from %d to %d: %s, want %s", row.paid, row.before, row.after, got, row.want)
 		}
 	}
 }

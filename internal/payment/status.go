@@ -165,6 +165,7 @@ const (
 	OnRefundAll          Trigger = "refund_all"           // refunds reach what was paid
 	OnRefundUndone       Trigger = "refund_undone"        // its last refund failed after it was completed
 	OnRefundUndonePart   Trigger = "refund_undone_part"   // the same, of one of several refunds
+	OnPaidAgain          Trigger = "paid_again"           // the same, and what was paid reaches the amount with it
 	OnDispute            Trigger = "dispute"              // the payer disputes it
 	OnDisputeMore        Trigger = "dispute_more"         // the payer disputes more of it, or it is not paid in full
 	OnDisputedBefore     Trigger = "disputed_before"      // it was paid in full, and disputes have a part of it
@@ -201,6 +202,11 @@ var PayinTable = Table[PayinStatus]{
 	{PayinPending, OnPayShort, PayinPending, ledger.Received, EventPayinUnderpaid},
 	{PayinPending, OnApply, PayinPaid, ledger.UnappliedApplied, EventPayinPaid},
 	{PayinPending, OnApplyShort, PayinPending, ledger.UnappliedApplied, EventPayinUnderpaid},
+	{PayinPending, OnRefundPart, PayinPending, "", EventPayinPartiallyRefunded},
+	{PayinPending, OnRefundAll, PayinPending, "", EventPayinRefunded},
+	{PayinPending, OnRefundUndone, PayinPending, "", EventPayinUpdated},
+	{PayinPending, OnRefundUndonePart, PayinPending, "", EventPayinPartiallyRefunded},
+	{PayinPending, OnPaidAgain, PayinPaid, "", EventPayinPaid},
 	{PayinPending, OnDisputeMore, PayinPending, ledger.DisputeOpened, EventPayinDisputed},
 	{PayinPending, OnWinPart, PayinPending, ledger.DisputeWon, EventPayinDisputeWon},
 	{PayinPending, OnLosePart, PayinPending, ledger.ChargedBack, EventPayinChargeback},
@@ -215,6 +221,11 @@ var PayinTable = Table[PayinStatus]{
 	{PayinProcessing, OnPayShort, PayinProcessing, ledger.Received, EventPayinUnderpaid},
 	{PayinProcessing, OnApply, PayinPaid, ledger.UnappliedApplied, EventPayinPaid},
 	{PayinProcessing, OnApplyShort, PayinProcessing, ledger.UnappliedApplied, EventPayinUnderpaid},
+	{PayinProcessing, OnRefundPart, PayinProcessing, "", EventPayinPartiallyRefunded},
+	{PayinProcessing, OnRefundAll, PayinProcessing, "", EventPayinRefunded},
+	{PayinProcessing, OnRefundUndone, PayinProcessing, "", EventPayinUpdated},
+	{PayinProcessing, OnRefundUndonePart, PayinProcessing, "", EventPayinPartiallyRefunded},
+	{PayinProcessing, OnPaidAgain, PayinPaid, "", EventPayinPaid},
 	{PayinProcessing, OnDisputeMore, PayinProcessing, ledger.DisputeOpened, EventPayinDisputed},
 	{PayinProcessing, OnWinPart, PayinProcessing, ledger.DisputeWon, EventPayinDisputeWon},
 	{PayinProcessing, OnLosePart, PayinProcessing, ledger.ChargedBack, EventPayinChargeback},
@@ -225,6 +236,11 @@ var PayinTable = Table[PayinStatus]{
 	{PayinExpired, OnPayShort, PayinExpired, ledger.Received, EventPayinUnderpaid},
 	{PayinExpired, OnApply, PayinPaid, ledger.UnappliedApplied, EventPayinPaid},
 	{PayinExpired, OnApplyShort, PayinExpired, ledger.UnappliedApplied, EventPayinUnderpaid},
+	{PayinExpired, OnRefundPart, PayinExpired, "", EventPayinPartiallyRefunded},
+	{PayinExpired, OnRefundAll, PayinExpired, "", EventPayinRefunded},
+	{PayinExpired, OnRefundUndone, PayinExpired, "", EventPayinUpdated},
+	{PayinExpired, OnRefundUndonePart, PayinExpired, "", EventPayinPartiallyRefunded},
+	{PayinExpired, OnPaidAgain, PayinPaid, "", EventPayinPaid},
 	{PayinExpired, OnDisputeMore, PayinExpired, ledger.DisputeOpened, EventPayinDisputed},
 	{PayinExpired, OnWinPart, PayinExpired, ledger.DisputeWon, EventPayinDisputeWon},
 	{PayinExpired, OnLosePart, PayinExpired, ledger.ChargedBack, EventPayinChargeback},
@@ -233,6 +249,11 @@ var PayinTable = Table[PayinStatus]{
 	{PayinCanceled, OnPayShort, PayinCanceled, ledger.Received, EventPayinUnderpaid},
 	{PayinCanceled, OnApply, PayinPaid, ledger.UnappliedApplied, EventPayinPaid},
 	{PayinCanceled, OnApplyShort, PayinCanceled, ledger.UnappliedApplied, EventPayinUnderpaid},
+	{PayinCanceled, OnRefundPart, PayinCanceled, "", EventPayinPartiallyRefunded},
+	{PayinCanceled, OnRefundAll, PayinCanceled, "", EventPayinRefunded},
+	{PayinCanceled, OnRefundUndone, PayinCanceled, "", EventPayinUpdated},
+	{PayinCanceled, OnRefundUndonePart, PayinCanceled, "", EventPayinPartiallyRefunded},
+	{PayinCanceled, OnPaidAgain, PayinPaid, "", EventPayinPaid},
 	{PayinCanceled, OnDisputeMore, PayinCanceled, ledger.DisputeOpened, EventPayinDisputed},
 	{PayinCanceled, OnWinPart, PayinCanceled, ledger.DisputeWon, EventPayinDisputeWon},
 	{PayinCanceled, OnLosePart, PayinCanceled, ledger.ChargedBack, EventPayinChargeback},
@@ -241,6 +262,7 @@ var PayinTable = Table[PayinStatus]{
 	{PayinPaid, OnPayMore, PayinPaid, ledger.ReceivedUnapplied, EventPayinOverpaid},
 	{PayinPaid, OnRefundPart, PayinPartiallyRefunded, "", EventPayinPartiallyRefunded},
 	{PayinPaid, OnRefundAll, PayinRefunded, "", EventPayinRefunded},
+	{PayinPaid, OnRefundUndone, PayinPaid, "", EventPayinUpdated},
 	{PayinPaid, OnDispute, PayinDisputed, ledger.DisputeOpened, EventPayinDisputed},
 	{PayinPaid, OnDisputedBefore, PayinDisputed, "", EventPayinDisputed},
 
@@ -284,6 +306,10 @@ var PayinTable = Table[PayinStatus]{
 	{PayinChargeback, OnReverseRefundedAll, PayinRefunded, ledger.ChargebackReversed, EventPayinDisputeWon},
 
 	{PayinFailed, OnPayMore, PayinFailed, ledger.ReceivedUnapplied, EventPayinOverpaid},
+	{PayinFailed, OnRefundPart, PayinFailed, "", EventPayinPartiallyRefunded},
+	{PayinFailed, OnRefundAll, PayinFailed, "", EventPayinRefunded},
+	{PayinFailed, OnRefundUndone, PayinFailed, "", EventPayinUpdated},
+	{PayinFailed, OnRefundUndonePart, PayinFailed, "", EventPayinPartiallyRefunded},
 	{PayinFailed, OnDisputeMore, PayinFailed, ledger.DisputeOpened, EventPayinDisputed},
 	{PayinFailed, OnWinPart, PayinFailed, ledger.DisputeWon, EventPayinDisputeWon},
 	{PayinFailed, OnLosePart, PayinFailed, ledger.ChargedBack, EventPayinChargeback},
@@ -297,7 +323,7 @@ var PayinTable = Table[PayinStatus]{
 // PayinTriggers lists what can happen to a pay-in.
 var PayinTriggers = []Trigger{
 	OnProcess, OnPay, OnPayShort, OnApply, OnApplyShort, OnPayMore, OnExpire, OnCancel, OnFail, OnAttemptRefused,
-	OnRegister, OnRefundPart, OnRefundAll, OnRefundUndone, OnRefundUndonePart, OnDispute, OnDisputeMore, OnDisputedBefore, OnChargedBackBefore,
+	OnRegister, OnRefundPart, OnRefundAll, OnRefundUndone, OnRefundUndonePart, OnPaidAgain, OnDispute, OnDisputeMore, OnDisputedBefore, OnChargedBackBefore,
 	OnWin, OnWinRefunded, OnWinRefundedAll, OnWinChargedBack, OnWinPart, OnLose, OnLosePart,
 	OnReverse, OnReverseRefunded, OnReverseRefundedAll, OnReversePart,
 }

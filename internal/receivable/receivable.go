@@ -21,10 +21,11 @@ type Credit struct {
 
 // Book charges the fee of a payment of an order under the terms of its creation, and adds the
 // receivables of the part that settles later. amount is the applied part of the payment: p has it
-// in PaidAmount already. Its fee is added to p. The caller posts the entries.
+// in PaidAmount already. Its fee is added to p. The refunds of an order that was paid before are loaded.
+// The caller posts the entries.
 func Book(l *store.Loaded, c *store.Changes, p *payment.Payin, amount money.Cents, paidAt time.Time) Credit {
 	terms := p.Terms()
-	fee := pricing.FeeOfPart(terms, p.PaidAmount-amount, p.Fee, amount)
+	fee := pricing.FeeOfPart(terms, p.PaidAmount-amount, charged(p, l.RefundPartsOf(p.Merchant, p.ID)), amount)
 	p.Fee += fee
 	if paidAt.IsZero() || paidAt.After(l.Now()) { // the processor's clock is ahead
 		paidAt = l.Now()
@@ -102,12 +103,18 @@ func Restore(l *store.Loaded, c *store.Changes, merchant payment.ID, took paymen
 // rata, if its price says so. p does not count the refund yet; parts are those of its refunds. The
 // parts of all refunds together are the fee, and never more.
 func FeeBack(p *payment.Payin, parts []payment.RefundPart, amount money.Cents) money.Cents {
-	terms, charged := p.Terms(), p.Fee
-	for i := range parts {
-		charged += parts[i].FeeRefunded
-	}
+	terms := p.Terms()
 	if terms.RefundsFee && p.RefundedAmount+amount >= p.PaidAmount {
 		return p.Fee
 	}
-	return min(pricing.FeeOfRefund(terms, charged, p.PaidAmount, p.RefundedAmount, amount), p.Fee)
+	return min(pricing.FeeOfRefund(terms, charged(p, parts), p.PaidAmount, p.RefundedAmount, amount), p.Fee)
+}
+
+// charged is the fee of an order with what its refunds gave back of it.
+func charged(p *payment.Payin, parts []payment.RefundPart) money.Cents {
+	sum := p.Fee
+	for i := range parts {
+		sum += parts[i].FeeRefunded
+	}
+	return sum
 }

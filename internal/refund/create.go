@@ -133,8 +133,8 @@ func (v *CreateOp) Decide(l *store.Loaded, c *store.Changes) error {
 	if !ok {
 		return fmt.Errorf("pay-in %s of %s: %w", v.payin, v.merchant, store.ErrNotFound)
 	}
-	if p.Status != payment.PayinPaid && p.Status != payment.PayinPartiallyRefunded {
-		return problem.New(problem.InvalidState, "Only a pay-in that is PAID or PARTIALLY_REFUNDED can be refunded; this one is "+string(p.Status)+".")
+	if !p.Refundable() {
+		return errNotRefundable(&p)
 	}
 	refunds, parts := l.RefundsOf(v.merchant, p.ID), l.RefundPartsOf(v.merchant, p.ID)
 	amount, err := v.amount(payment.RefundLeft(&p, l.ReceiptsOf(v.merchant, p.ID), parts, 0))
@@ -149,6 +149,18 @@ func (v *CreateOp) Decide(l *store.Loaded, c *store.Changes) error {
 		return err
 	}
 	return v.add(l, c, &p, amount, list)
+}
+
+// errNotRefundable is the problem of a pay-in that has no money to give back.
+func errNotRefundable(p *payment.Payin) error {
+	why := "nothing was paid of it"
+	switch {
+	case p.Status == payment.PayinRefunded:
+		why = "all that was paid was given back"
+	case p.PaidAmount > 0:
+		why = "its payment is being processed: wait until it is PAID or FAILED"
+	}
+	return problem.New(problem.InvalidState, "This pay-in is "+string(p.Status)+" and has no money to give back: "+why+".")
 }
 
 // foundPart is the refund that the processor listed under the id of a later part of this one: a
@@ -189,7 +201,7 @@ func (v *CreateOp) amount(left money.Cents) (money.Cents, error) {
 	}
 	detail := fmt.Sprintf("must be at most %s, what is left of the paid amount", left)
 	if left == 0 {
-		detail = "nothing is left of the paid amount: other refunds are completed or in progress"
+		detail = "nothing is left of the paid amount: it was given back, is being given back, or is disputed"
 	}
 	return 0, problem.New(problem.ValidationFailed, "The amount exceeds what is left to refund.").
 		WithFields(problem.FieldError{Field: "amount", Code: problem.CodeOutOfRange, Detail: detail})

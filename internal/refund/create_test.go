@@ -97,7 +97,7 @@ func TestCreateRefused(t *testing.T) {
 		open := g.Payin(g.Merchant, "open", "")
 		refused(t, g, open.ID, 1, problem.InvalidState, "PENDING")
 		short := g.PaidPayin("short", 40_00)
-		refused(t, g, short.ID, 1, problem.InvalidState, "PENDING")
+		refused(t, g, short.ID, 40_01, problem.ValidationFailed, "at most 4000")
 		p := g.PaidPayin("p", 100_00)
 		foreign := g.Merchant
 		foreign.ID, foreign.Number = payment.ID{9}, 99
@@ -358,15 +358,24 @@ func TestListedRefundThatHasFailed(t *testing.T) {
 	})
 }
 
-// A refund of the processor beyond the order, or of an order that was not paid in full, has
-// a case.
+// A refund of the processor of an order that was not paid in full is shown; one beyond what is left of
+// the order has a case.
 func TestUnexpectedRefund(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		short := g.PaidPayin("short", 40_00)
-		g.Bank.RefundAtPanel("panel", "short 1", 40_00)
+		g.Refund(short, "r", 10_00)
+		g.Bank.RefundAtPanel("panel", "short 1", 30_00)
 		g.ReadFeeds()
 		g.WantPayin(short, payment.PayinPending, 40_00, 1)
-		g.WantBalances(coretest.Opening, 0)
+		if got := g.ReadPayin(short).RefundedAmount; got != 30_00 {
+			t.Errorf("%s is refunded", got)
+		}
+		g.WantBalances(coretest.Opening, 10_00)
+		var none []store.CaseKind
+		g.WantCases(none...)
+		g.Bank.RefundAtPanel("more", "short 1", 1_00)
+		g.Pass(10 * time.Second)
+		g.ReadFeeds()
 		g.WantCases(store.CaseRefundUnexpected)
 		g.WantProven()
 	})

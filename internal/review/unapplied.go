@@ -61,7 +61,7 @@ func checkOrder(v *Resolve, l *store.Loaded) error {
 
 // payable returns a problem if the pay-in takes no more money.
 func payable(p *payment.Payin) error {
-	if _, legal := payment.PayinTable.Next(p.Status, payment.OnApply); !legal || p.PaidAmount >= p.Amount {
+	if _, legal := payment.PayinTable.Next(p.Status, payment.OnApply); !legal || p.Lacking() == 0 {
 		return problem.New(problem.InvalidState, fmt.Sprintf("Pay-in %s is %s and takes no more money. Without --order the money becomes available.", p.ID, p.Status))
 	}
 	return nil
@@ -80,7 +80,7 @@ func applyUnapplied(v *Resolve, l *store.Loaded, c *store.Changes) error {
 	}
 	p, _ := l.Payin(m, v.Order)
 	on, applied := payment.OnApplyShort, amount
-	if lacking := p.Amount - p.PaidAmount; amount >= lacking {
+	if lacking := p.Lacking(); amount >= lacking {
 		on, applied = payment.OnApply, lacking
 		p.Late = p.LateAt(l.Now())
 		p.PaidAt, p.Failure = l.Now(), nil

@@ -394,21 +394,21 @@ func TestWrittenOffMoneyIsReturnedLate(t *testing.T) {
 }
 
 // An order whose first payment was given back at the panel, and whose rest an operator pays from
-// unapplied money, shows what was given back.
+// unapplied money, takes what was given back too.
 func TestUnappliedMoneyPaysTheRestOfAnOrderThatWasGivenBack(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		d := newDesk(g)
 		p := d.PaidPayin("p", 80_00)
 		d.Bank.RefundAtPanel("panel", "p 1", 50_00)
 		d.ReadFeeds()
-		d.PaidPayin("q", 130_00)
+		d.PaidPayin("q", 180_00)
 		list, err := d.Store.OpenCases(t.Context(), 10)
 		d.Must(err)
 		i := slices.IndexFunc(list, func(v store.Case) bool { return v.Kind == store.CaseOverpaid })
 		r := request(&list[i], store.ResolvedApply)
 		r.Order = p.ID
 		d.resolve(r)
-		d.WantPayin(p, payment.PayinPartiallyRefunded, 100_00, 1)
+		d.WantPayin(p, payment.PayinPaid, 150_00, 1)
 		if got := d.ReadPayin(p); got.RefundedAmount != 50_00 {
 			t.Errorf("%s is refunded", got.RefundedAmount)
 		}

@@ -300,8 +300,8 @@ var merchantChecks = slices.Concat([]check{
 				SELECT payin_id, applied FROM receipts WHERE merchant_id = $1 UNION ALL SELECT subject_id, -amount FROM postings
 					WHERE merchant_id = $1 AND kind = '` + string(ledger.UnappliedApplied) + `' AND account = 'unapplied') AS paid GROUP BY payin_id) r ON r.payin_id = p.id
 			WHERE p.merchant_id = $1 AND (p.paid_amount <> coalesce(r.applied, 0)
-				OR (p.status IN ` + payinsPaid + ` AND p.paid_amount <> p.amount)
-				OR (p.status NOT IN ` + payinsPaid + ` AND p.paid_amount >= p.amount))`},
+				OR (p.status IN ` + payinsPaid + ` AND p.paid_amount < p.amount)
+				OR (p.status NOT IN ` + payinsPaid + ` AND p.status <> 'FAILED' AND p.paid_amount - p.refunded_amount >= p.amount))`},
 
 	{name: "receipts", proves: "each receipt was posted: the part applied to an order, and the rest as unapplied or unidentified",
 		count: countReceipts,

@@ -41,10 +41,11 @@ var refundChecks = []check{
 				WHERE merchant_id = $1 AND account LIKE 'clearing:%' AND kind = '` + string(ledger.ChargebackReversed) + `') AS pair
 			GROUP BY id HAVING SUM(shown) <> SUM(had) OR SUM(taken) <> SUM(opened) OR SUM(won) <> SUM(restored)`},
 
-	{name: "refunded", proves: "the refunded amount of each pay-in is what its refunds paid; refunds and chargebacks are never more than what was received, but for refunds that have a case",
+	{name: "refunded", proves: "the refunded amount of each pay-in is what its refunds paid; refunds and chargebacks are never more than what was received, but for refunds that have a case; more than the amount was paid only if it was given back before",
 		count: countPayins + " AND refunded_amount > 0",
 		defects: `WITH parts AS (SELECT p.payin_id, SUM(CASE WHEN p.outcome = 'paid' AND p.surplus = 0 THEN p.amount - p.unapplied ELSE 0 END) AS refunded,
-				SUM(CASE WHEN p.outcome <> 'paid' THEN 0 WHEN p.surplus = 1 THEN p.unapplied ELSE p.amount END) AS given
+				SUM(CASE WHEN p.outcome <> 'paid' THEN 0 WHEN p.surplus = 1 THEN p.unapplied ELSE p.amount END) AS given,
+				SUM(CASE WHEN p.outcome IN ('paid', 'taken_back') AND p.surplus = 0 THEN p.amount - p.unapplied ELSE 0 END) AS ever
 				FROM refund_parts p WHERE p.merchant_id = $1 GROUP BY p.payin_id),
 			lost AS (SELECT payin_id, SUM(taken - returned) AS amount FROM disputes WHERE merchant_id = $1 AND status = 'LOST' GROUP BY payin_id),
 			received AS (SELECT payin_id, SUM(amount) AS amount FROM receipts WHERE merchant_id = $1 AND length(payin_id) > 0 GROUP BY payin_id)
@@ -52,5 +53,5 @@ var refundChecks = []check{
 				CAST(coalesce(p.given, 0) + coalesce(d.amount, 0) AS TEXT) || ' of ' || CAST(coalesce(v.amount, 0) AS TEXT)
 				FROM payins i LEFT JOIN parts p ON p.payin_id = i.id LEFT JOIN lost d ON d.payin_id = i.id LEFT JOIN received v ON v.payin_id = i.id
 				WHERE i.merchant_id = $1 AND (i.refunded_amount <> coalesce(p.refunded, 0) OR coalesce(p.given, 0) + coalesce(d.amount, 0) > coalesce(v.amount, 0)
-					AND p.payin_id IS NOT NULL)`},
+					AND p.payin_id IS NOT NULL OR i.paid_amount - i.amount > coalesce(p.ever, 0))`},
 }

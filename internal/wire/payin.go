@@ -324,12 +324,12 @@ func writeCharge(o *jsonwrite.Object, p *payment.Payin, links payment.Links) {
 }
 
 // writePaid writes what was paid, given back and disputed. The fee is shown once the order is
-// paid, although it may be 0.
+// paid, although it may be 0, and once it was charged on a part.
 func writePaid(o *jsonwrite.Object, p *payment.Payin) {
 	o.IntIfAny("paidAmount", int64(p.PaidAmount))
 	o.IntIfAny("refundedAmount", int64(p.RefundedAmount))
 	o.IntIfAny("disputedAmount", int64(p.DisputedAmount))
-	if !p.PaidAt.IsZero() {
+	if !p.PaidAt.IsZero() || p.Fee > 0 {
 		o.Int("fee", int64(p.Fee))
 		o.Int("netAmount", int64(p.PaidAmount-p.Fee))
 	}

@@ -83,7 +83,7 @@ var requirements = []required{
 	{200, "bank, refund", []string{"complete", "fail"}, []string{"PROCESSING accepted", "COMPLETED"}},
 	{200, "bank, refund", []string{"panel"}, []string{"PENDING", "PAID"}},
 	{1000, "bank, refund", []string{"panel"}, []string{"PARTIALLY_REFUNDED"}},
-	{200, "refund refused", []string{"invalid_state"}, []string{"PENDING", "EXPIRED", "CANCELED", "REFUNDED", "DISPUTED"}},
+	{200, "refund refused", []string{"invalid_state"}, []string{"PENDING", "EXPIRED", "CANCELED", "REFUNDED"}},
 	{200, "refund refused", []string{"validation_failed", "refund_not_possible"}, []string{"PAID"}},
 	{200, "refund refused", []string{"validation_failed"}, []string{"PARTIALLY_REFUNDED"}},
 	{200, "limit", []string{"minimum", "maximum", "perDay", "perNight", "perKeyPerDay", "countPerKeyPerDay", "newKeyMaximum"}, []string{"any"}},

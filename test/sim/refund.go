@@ -150,7 +150,7 @@ func (m *merchant) checkRefusal(o *order, a *answer, before checker.Refundable) 
 		}
 		switch a.Code {
 		case "invalid_state":
-			return r.Status != "PAID" && r.Status != "PARTIALLY_REFUNDED"
+			return !checker.CanBeRefunded(r.Status, r.Paid)
 		case "validation_failed":
 			return r.Left == 0 || amount > r.Left
 		case "refund_not_possible":

@@ -151,7 +151,7 @@ CREATE TABLE payins (
     details         TEXT   NOT NULL,
     personal        BYTEA  NOT NULL,
     fingerprint     BYTEA  NOT NULL,
-    paid_amount     BIGINT NOT NULL CHECK (paid_amount >= 0 AND paid_amount <= amount),
+    paid_amount     BIGINT NOT NULL CHECK (paid_amount >= 0),
     refunded_amount BIGINT NOT NULL CHECK (refunded_amount >= 0 AND refunded_amount <= paid_amount),
     disputed_amount BIGINT NOT NULL CHECK (disputed_amount >= 0),
     fee             BIGINT NOT NULL,

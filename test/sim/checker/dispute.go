@@ -133,7 +133,7 @@ func (c *Checker) checkDisputes(o *order) {
 		}
 	}
 	charged := lost - reversed
-	disputed, inFull := o.status == "DISPUTED" || o.status == "CHARGEBACK", o.paid >= o.amount // else it keeps its status
+	disputed, inFull := o.status == "DISPUTED" || o.status == "CHARGEBACK", o.isPaidInFull() // else it keeps its status
 	if inFull && (open > 0 && !disputed || open == 0 && (o.status == "DISPUTED" || (o.status == "CHARGEBACK") != (charged > 0))) {
 		c.violatef(States, o, "%d is in open disputes, %d in lost ones", open, charged)
 	}

@@ -45,7 +45,7 @@ func (c *Checker) changePayin(o *order, next *orderRow) {
 	c.move(o, next, step,
 		next.status == o.status && next.paid == o.paid && next.refunded == o.refunded && next.late == o.late && next.fee == o.fee)
 	inTime := next.paidAt < min(o.expiresAt, o.updatedAt)
-	paidLate := next.paid >= next.amount && (o.status == "EXPIRED" && !inTime || o.status == "CANCELED")
+	paidLate := o.status != next.status && next.status == "PAID" && (o.status == "EXPIRED" && !inTime || o.status == "CANCELED")
 	if next.late != (o.late || paidLate) {
 		c.violatef(States, o, "late is %v after the change to %s", next.late, next.status)
 	}
@@ -58,23 +58,47 @@ func (c *Checker) changePayin(o *order, next *orderRow) {
 	}
 	o.orderRow = *next
 	o.canceled = o.canceled || o.status == "CANCELED"
+	o.paidMore = o.paidMore || step.grows == "paid" && o.refunded > 0
 	c.touch(o)
 }
 
-func (c *Checker) checkPayin(o *order) {
+// everRefunded is what refunds of a pay-in have given back of it at any time.
+func (o *order) everRefunded() (sum int64) {
+	for _, r := range o.refunds {
+		for _, p := range r.parts {
+			if p.paid > 0 && !p.surplus {
+				sum += p.amount - p.unapplied
+			}
+		}
+	}
+	return sum
+}
+
+// isPaidInFull reports whether the payments of a pay-in have reached its amount.
+func (o *order) isPaidInFull() bool {
 	switch o.status {
 	case "PAID", "PARTIALLY_REFUNDED", "REFUNDED", "DISPUTED", "CHARGEBACK":
-		if o.paid != o.amount {
-			c.violatef(Amounts, o, "%d of %d is paid", o.paid, o.amount)
-		}
+		return true
 	default:
-		if o.paid >= o.amount || o.refunded != 0 {
+		return false
+	}
+}
+
+func (c *Checker) checkPayin(o *order) {
+	switch {
+	case o.isPaidInFull():
+		if o.paid < o.amount || o.paid-o.amount > o.everRefunded() {
+			c.violatef(Amounts, o, "%d of %d is paid, %d was refunded", o.paid, o.amount, o.everRefunded())
+		}
+	default: // what was given back does not count as paid
+		if o.paid-o.refunded >= o.amount && o.status != "FAILED" {
 			c.violatef(Amounts, o, "%d of %d is paid, %d is refunded", o.paid, o.amount, o.refunded)
 		}
 	}
+	ofFull := max(o.refunded-max(o.paid-o.amount, 0), 0) // since it was paid in full
 	switch {
-	case o.status == "PAID" && o.refunded != 0,
-		o.status == "PARTIALLY_REFUNDED" && (o.refunded == 0 || o.refunded >= o.paid),
+	case o.status == "PAID" && ofFull != 0,
+		o.status == "PARTIALLY_REFUNDED" && (ofFull == 0 || o.refunded >= o.paid),
 		o.status == "REFUNDED" && o.refunded != o.paid:
 		c.violatef(Amounts, o, "%d of %d is refunded", o.refunded, o.paid)
 	}

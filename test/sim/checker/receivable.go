@@ -129,7 +129,8 @@ func (c *Checker) checkReceivables(o *order) {
 }
 
 // feeGivenBack is what the refunds of a pay-in gave back of its fee: if the price says so, its
-// part pro rata, of all of them together all of it. Each refund may round by a cent.
+// part pro rata, of all of them together all of it. Each refund may round by a cent, and had more
+// of what was charged then if more was paid later.
 func (c *Checker) feeGivenBack(o *order) (given int64) {
 	var parts, least int64
 	for _, r := range o.refunds {
@@ -141,7 +142,7 @@ func (c *Checker) feeGivenBack(o *order) (given int64) {
 	if o.paid > 0 && c.RefundsFee != nil && c.RefundsFee(o.key.merchant.String()) {
 		least = (o.fee + given) * o.refunded / o.paid
 	}
-	if given < least-parts || given > least+parts || o.refunded == 0 && given != 0 || o.refunded == o.paid && given != least || least == 0 && given != 0 {
+	if given < least-parts || given > least+parts && !o.paidMore || o.refunded == 0 && given != 0 || o.refunded == o.paid && given != least || least == 0 && given != 0 {
 		c.violatef(Amounts, o, "refunds of %d of %d gave %d of the fee back, not %d", o.refunded, o.paid, given, least)
 	}
 	return given

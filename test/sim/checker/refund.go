@@ -342,17 +342,17 @@ func (c *Checker) checkPart(p *refundPart) {
 	}
 }
 
-// checkRequested checks a new refund that was requested by the API: its pay-in is paid, and
+// checkRequested checks a new refund that was requested by the API: its pay-in has money to give back, and
 // it and the refunds before it give back no more than was paid, of no payment more than came
 // in.
 func (c *Checker) checkRequested(o *order) {
 	if o.payin == nil {
 		return
 	}
-	if s := o.payin.status; s != "PAID" && s != "PARTIALLY_REFUNDED" {
-		c.violatef(States, o, "it is of a pay-in that is %s", s)
+	if !CanBeRefunded(o.payin.status, o.payin.paid) {
+		c.violatef(States, o, "it is of a pay-in that is %s, paid %d", o.payin.status, o.payin.paid)
 	}
-	if _, left := o.payin.refundable(); left < 0 {
+	if left := o.payin.refundable(); left < 0 {
 		c.violatef(Amounts, o, "the refunds exceed what was paid by %d", -left)
 	}
 	for _, p := range o.parts {
@@ -390,19 +390,6 @@ func (o *order) ofOrder(receipt rowID) (sum int64) {
 	return sum
 }
 
-// refundable is what refunds of the order's money give back of a pay-in or may still give
-// back, and what is left of it.
-func (o *order) refundable() (used, left int64) {
-	for _, r := range o.refunds {
-		for _, p := range r.parts {
-			if !p.surplus {
-				used += p.ofOrder()
-			}
-		}
-	}
-	return used, o.paid - used
-}
-
 // checkRefunds checks a pay-in's refunded amount and unapplied money against its refunds.
 func (c *Checker) checkRefunds(o *order) {
 	var refunded, unapplied int64
@@ -425,7 +412,8 @@ func (c *Checker) checkRefunds(o *order) {
 // Refundable is what a request to refund a pay-in meets, by its external id.
 type Refundable struct {
 	Status    string
-	Left      int64 // cents of the paid amount that no refund uses
+	Paid      int64 // cents
+	Left      int64 // cents of the paid amount that no refund or dispute uses
 	Payments  int64 // cents of its payments that were applied to it, and that no refund uses
 	Available int64 // cents of its merchant
 	Commits   int   // so far
@@ -440,7 +428,7 @@ func (c *Checker) Refundable(externalID string) (r Refundable, ok bool) {
 		return r, false
 	}
 	r.Status = o.status
-	_, r.Left = o.refundable()
+	r.Paid, r.Left = o.paid, max(o.refundable(), 0)
 	for _, v := range c.receiptList {
 		if v.order == o {
 			r.Payments += max(0, v.applied-o.ofOrder(v.key.id))

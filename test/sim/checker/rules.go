@@ -27,6 +27,21 @@ var payinSteps = map[statusStep]string{
 	{"CHARGEBACK", "CHARGEBACK", "charge"}:                   "",
 	{"CANCELED", "CANCELED", "charge"}:                       "",
 	{"FAILED", "FAILED", "charge"}:                           "",
+	{"PENDING", "PENDING", "refunded"}:                       "payin.partially_refunded|payin.refunded",
+	{"PENDING", "PENDING", "undone"}:                         "payin.partially_refunded|payin.updated",
+	{"PENDING", "PAID", ""}:                                  "payin.paid", // a refund of it failed
+	{"PROCESSING", "PROCESSING", "refunded"}:                 "payin.partially_refunded|payin.refunded",
+	{"PROCESSING", "PROCESSING", "undone"}:                   "payin.partially_refunded|payin.updated",
+	{"PROCESSING", "PAID", ""}:                               "payin.paid", // a refund of it failed
+	{"EXPIRED", "EXPIRED", "refunded"}:                       "payin.partially_refunded|payin.refunded",
+	{"EXPIRED", "EXPIRED", "undone"}:                         "payin.partially_refunded|payin.updated",
+	{"EXPIRED", "PAID", ""}:                                  "payin.paid", // a refund of it failed
+	{"CANCELED", "CANCELED", "refunded"}:                     "payin.partially_refunded|payin.refunded",
+	{"CANCELED", "CANCELED", "undone"}:                       "payin.partially_refunded|payin.updated",
+	{"CANCELED", "PAID", ""}:                                 "payin.paid", // a refund of it failed
+	{"FAILED", "FAILED", "refunded"}:                         "payin.partially_refunded|payin.refunded",
+	{"FAILED", "FAILED", "undone"}:                           "payin.partially_refunded|payin.updated",
+	{"PAID", "PAID", "undone"}:                               "payin.updated", // of what was given back before
 	{"PROCESSING", "PAID", "paid"}:                           "payin.paid",
 	{"PROCESSING", "PROCESSING", "paid"}:                     "payin.underpaid",
 	{"PROCESSING", "FAILED", ""}:                             "payin.failed",
