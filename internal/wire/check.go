@@ -225,6 +225,10 @@ func (e *Errors) webhookURL(f Field[string], rules Rules) {
 	}
 }
 
+// invisible are the characters that no reader sees: format characters, and those that Unicode calls
+// default ignorable, such as the fillers of Hangul.
+var invisible = []*unicode.RangeTable{unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector}
+
 func hasControl(s string) bool {
 	for _, r := range s {
 		if unicode.IsControl(r) {
