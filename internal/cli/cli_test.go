@@ -281,19 +281,20 @@ func TestVerifyDefect(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	s.run(0, "merchant", "create", "Loja")
-	s.exec("INSERT INTO balances SELECT id, 'available', 7, 0 FROM merchants WHERE number = 1")
+	s.exec("INSERT INTO balances SELECT id, 'available', 7, 0, 0, x'', 0 FROM merchants WHERE number = 1")
 	out, _ := s.run(1, "verify")
 	for _, want := range []string{
 		"Loja\n DEFECT balances 0 each balance is the sum of its account's postings\n",
 		"balances available: stored 7, postings add up to 0\n",
-		"Verified 2 ledgers: 1 defect. Stop payouts, and find the cause before you change anything.\n",
+		"chain available: the balance is 7, the last entry left 0\n",
+		"Verified 2 ledgers: 2 defects. Stop payouts, and find the cause before you change anything.\n",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("verify says\n%s\nwithout %q", out, want)
 		}
 	}
 	out, _ = s.raw(1, "verify", "--json", "--merchant", "Loja")
-	if !strings.Contains(out, `"defects": 1`) {
+	if !strings.Contains(out, `"defects": 2`) {
 		t.Errorf("verify prints %s", out)
 	}
 }

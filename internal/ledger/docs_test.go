@@ -169,4 +169,15 @@ func example(t *testing.T) string {
 
 const pageFoot = `
 ` + "`porteira verify`" + ` proves that each entry adds up to zero and each balance equals the sum of its postings.
+
+## The chain of entries
+Somebody who can write to the database must not be able to make money. So the entries of each merchant, and those of the platform, are a chain: each has a number without gaps and a keyed hash (HMAC-SHA256, key derived from the master key) of
+
+- the hash of the entry before;
+- merchant, id, number, kind and subject of the entry, and its time;
+- each of its postings: account, amount, number, and the balance after it.
+
+The number and hash of the last entry are kept with the balance of ` + "`available`" + `, which each commit that posts writes. ` + "`porteira verify`" + ` follows the chain. It names each entry that was changed, added, removed or re-dated, and each balance that is not the one that the last entry left. Hashes of a retired master key remain valid.
+
+Times of a merchant's entries never decrease: an entry has at least the time of the one before, unless that was written by a clock that was ahead by a day or more.
 `

@@ -137,7 +137,8 @@ func TestChangedBalancesRunAgain(t *testing.T) {
 		v := newOrders(t, s)
 		for name, text := range map[string]string{
 			"another posting":   "UPDATE balances SET postings = postings + 1 WHERE account = 'available'",
-			"a further account": "INSERT INTO balances SELECT merchant_id, 'fees', 0, 1 FROM balances WHERE account = 'available'",
+			"another entry":     "UPDATE balances SET entry_number = entry_number + 1 WHERE account = 'available'",
+			"a further account": "INSERT INTO balances SELECT merchant_id, 'fees', 0, 1, 0, entry_hash, 0 FROM balances WHERE account = 'available'",
 		} {
 			runs := 0
 			must(t, s.Transact(t.Context(), func(tx *store.Tx) error {
@@ -153,10 +154,10 @@ func TestChangedBalancesRunAgain(t *testing.T) {
 				t.Errorf("%s: %d runs, want 2", name, runs)
 			}
 		}
-		if b, err := s.Balances(t.Context(), v.m.ID); b[ledger.Available] != 300 || b[ledger.Clearing("bank")] != -300 || err != nil {
+		if b, err := s.Balances(t.Context(), v.m.ID); b[ledger.Available] != 400 || b[ledger.Clearing("bank")] != -400 || err != nil {
 			t.Errorf("the balances are %v, %v", b, err)
 		}
-		if rows := query[int64](t, s, "SELECT balance_after FROM postings WHERE account = 'available' ORDER BY entry_id"); len(rows) != 3 || rows[2] != 300 {
+		if rows := query[int64](t, s, "SELECT balance_after FROM postings WHERE account = 'available' ORDER BY entry_id"); len(rows) != 4 || rows[3] != 400 {
 			t.Errorf("the postings end at %v", rows)
 		}
 	})

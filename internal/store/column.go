@@ -76,13 +76,18 @@ func (t *tableOf[T]) row(v *T) []any {
 
 // scan reads the selected columns into v, and further ones into more.
 func (t *tableOf[T]) scan(r db.Scanner, v *T, more ...any) error {
-	dest := make([]any, 0, len(t.columns)+len(more))
+	return r.Scan(append(t.dests(v, len(more)), more...)...)
+}
+
+// dests are the destinations of the selected columns in v, with capacity for more.
+func (t *tableOf[T]) dests(v *T, more int) []any {
+	dest := make([]any, 0, len(t.columns)+more)
 	for i := range t.columns {
 		if t.columns[i].role != hidden {
 			dest = append(dest, t.columns[i].dest(v))
 		}
 	}
-	return r.Scan(append(dest, more...)...)
+	return dest
 }
 
 // scanDue is scan of a row that waits for a worker. If a value cannot be decoded, the row is

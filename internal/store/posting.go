@@ -32,6 +32,9 @@ type Posting struct {
 type posting struct {
 	merchant payment.ID
 	Posting
+
+	entryNumber int64
+	entryHash   []byte // of the first line; nil of the others
 }
 
 var postingTable = newTable("postings", []string{"entry_id", "line"},
@@ -45,6 +48,8 @@ var postingTable = newTable("postings", []string{"entry_id", "line"},
 	intColumn("balance_after", func(p *posting) *cents { return &p.BalanceAfter }),
 	timeColumn("created_at", func(p *posting) *time.Time { return &p.CreatedAt }),
 	intColumn("number", func(p *posting) *int64 { return &p.Number }),
+	intColumn("entry_number", func(p *posting) *int64 { return &p.entryNumber }),
+	bytesColumn("entry_hash", func(p *posting) *[]byte { return &p.entryHash }),
 )
 
 // balance is one account of a merchant.
@@ -53,6 +58,7 @@ type balance struct {
 	account  ledger.Account
 	amount   cents
 	postings int64
+	last     entryHead // of available; zero of the others
 
 	// Read with the account.
 	payoutsStopped bool
@@ -64,6 +70,9 @@ var balanceTable = newTable("balances", []string{"merchant_id", "account"},
 	textColumn("account", func(b *balance) *ledger.Account { return &b.account }),
 	intColumn("balance", func(b *balance) *cents { return &b.amount }).as(mutable),
 	intColumn("postings", func(b *balance) *int64 { return &b.postings }).as(mutable),
+	intColumn("entry_number", func(b *balance) *int64 { return &b.last.number }).as(mutable),
+	bytesColumn("entry_hash", func(b *balance) *[]byte { return &b.last.hash }).as(mutable),
+	timeColumn("entry_at", func(b *balance) *time.Time { return &b.last.at }).as(mutable),
 )
 
 // balancesOfMerchant also reads, with each account, whether the merchant's payouts are stopped, and
@@ -72,11 +81,11 @@ var balancesOfMerchant = db.NewKeySelect(balanceTable.selected+", CASE WHEN "+pa
 	(SELECT i.epoch FROM installation i), (SELECT i.history FROM installation i), (SELECT i.restored_at FROM installation i)`,
 	"balances", balanceTable.named("merchant_id"), "", "t.merchant_id, t.account")
 
-// balanceUpdate guards how many postings an account has, which the lock should make unnecessary,
-// and the number of the merchant's accounts. PostgreSQL takes its snapshot before it waits for a
+// balanceUpdate guards how many postings an account has and how many entries its merchant, which the
+// lock should make unnecessary, and the number of the merchant's accounts. PostgreSQL takes its snapshot before it waits for a
 // lock, so it does not show an account, such as a debt, that the previous transaction opened.
 var balanceUpdate = balanceTable.updateIf(" AND (SELECT count(*) FROM balances b WHERE b.merchant_id = t.merchant_id) = {accounts}",
-	[]db.Column{{Name: "accounts", Kind: "bigint"}}, "merchant_id", "account", "postings")
+	[]db.Column{{Name: "accounts", Kind: "bigint"}}, "merchant_id", "account", "postings", "entry_number")
 
 // balances are a merchant's locked accounts, with the entries of this commit.
 type balances struct {
@@ -84,6 +93,8 @@ type balances struct {
 	postings map[ledger.Account]int64 // of the accounts that exist
 	added    map[ledger.Account]int64 // postings of this commit
 	number   int64                    // the last one of the statement: the postings of its accounts
+	stored   entryHead                // the last entry before this commit
+	last     entryHead                // the last entry; its hash is that of stored until the commit is saved
 
 	payoutsStopped bool
 	history        History
@@ -113,6 +124,9 @@ func (l *Loaded) loadBalances(ctx context.Context, tx *db.Tx, n *Needs) error {
 		of.amounts[b.account], of.postings[b.account] = b.amount, b.postings
 		if b.account.InStatement() {
 			of.number += b.postings
+		}
+		if b.account == ledger.Available {
+			of.stored, of.last = b.last, b.last
 		}
 	}
 	return err
@@ -154,6 +168,7 @@ func (c *Changes) Post(merchant, subject payment.ID, e ledger.Entry) error {
 		return err
 	}
 	entry := c.l.newID()
+	b.last.number, b.last.at = b.last.number+1, b.last.next(c.l.now)
 	for i, p := range e.Postings {
 		b.added[p.Account]++
 		number := b.postings[p.Account] + b.added[p.Account]
@@ -161,25 +176,13 @@ func (c *Changes) Post(merchant, subject payment.ID, e ledger.Entry) error {
 			b.number++
 			number = b.number
 		}
-		c.postings = append(c.postings, posting{merchant, Posting{
+		c.postings = append(c.postings, posting{merchant: merchant, entryNumber: b.last.number, Posting: Posting{
 			Entry: entry, Line: int64(i), Kind: e.Kind, Subject: subject, Account: p.Account,
-			Amount: p.Amount, BalanceAfter: b.amounts[p.Account], CreatedAt: c.l.now, Number: number,
+			Amount: p.Amount, BalanceAfter: b.amounts[p.Account], CreatedAt: b.last.at, Number: number,
 		}})
 	}
 	c.count++
 	return nil
-}
-
-// opens reports whether this commit opens an account. It then writes the account available too, so
-// that two commits of a merchant always write a common row. Otherwise a commit that did not see an
-// account opened by another one would use numbers of the statement that are taken.
-func (b *balances) opens() bool {
-	for account := range b.added {
-		if _, exists := b.postings[account]; !exists {
-			return true
-		}
-	}
-	return false
 }
 
 // savePostings writes the balances of all merchants, in their order, and then the postings.
@@ -187,11 +190,14 @@ func (c *Changes) savePostings(ctx context.Context, tx *db.Tx) error {
 	if len(c.postings) == 0 {
 		return nil
 	}
+	c.chainEntries(tx.Keys())
 	var opened, updated [][]any
 	for _, m := range slices.SortedFunc(maps.Keys(c.l.balances), payment.CompareIDs) {
 		b := c.l.balances[m]
-		if b.opens() {
-			b.added[ledger.Available] += 0 // see opens
+		if len(b.added) > 0 {
+			// Each commit writes available, with the last entry. So two commits of a merchant always write a
+			// common row, and one that did not see an account opened by the other fails.
+			b.added[ledger.Available] += 0
 			b.amounts[ledger.Available] += 0
 		}
 		accounts := int64(len(b.postings))
@@ -204,10 +210,14 @@ func (c *Changes) savePostings(ctx context.Context, tx *db.Tx) error {
 			before, exists := b.postings[account]
 			added, written := b.added[account]
 			row := &balance{merchant: m, account: account, amount: b.amounts[account], postings: before + added}
+			var entries int64 // before
+			if account == ledger.Available {
+				row.last, entries = b.last, b.stored.number
+			}
 			switch {
 			case !written:
 			case exists:
-				updated = append(updated, append(balanceUpdate.row(row, before), accounts))
+				updated = append(updated, append(balanceUpdate.row(row, before, entries), accounts))
 			default:
 				opened = append(opened, balanceTable.row(row))
 			}

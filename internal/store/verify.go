@@ -86,6 +86,7 @@ var keyedChecks = []struct {
 	prove func(ctx context.Context, q querier, keys *db.Keyring, merchant payment.ID) (Proof, error)
 }{
 	{"rows", proveOpens},
+	{"chain", proveEntries},
 	{"decisions", proveDecisions},
 	{"credentials", proveCredentials},
 }

@@ -152,8 +152,8 @@ var corruptions = []struct {
 	statements string // separated by ;
 	checks     string
 }{
-	{"a balance drifts", "UPDATE balances SET balance = balance + 1 WHERE account = 'available'", "balances"},
-	{"a balance is lost", "DELETE FROM balances WHERE account = 'clearing:bank'", "balances"},
+	{"a balance drifts", "UPDATE balances SET balance = balance + 1 WHERE account = 'available'", "balances chain"},
+	{"a balance is lost", "DELETE FROM balances WHERE account = 'clearing:bank'", "balances chain"},
 	{"a debt turns into an asset", "UPDATE balances SET balance = -1 WHERE account = 'unapplied'", "balances signs"},
 	{"an account without a recipe", "UPDATE balances SET account = 'slush' WHERE account = 'available'; UPDATE postings SET account = 'slush' WHERE account = 'available'", "signs"},
 	{"a posting is lost", "DELETE FROM postings WHERE kind = 'funded' AND account = 'available'", "balances entries statement trail"},
@@ -161,10 +161,25 @@ var corruptions = []struct {
 	{"a number of the platform's account is lost", "UPDATE postings SET number = 1000 WHERE account = 'clearing:bank' AND kind = 'funded'", "statement"},
 	{"a balance counts a posting that is not there", "UPDATE balances SET postings = postings + 1 WHERE account = 'clearing:bank'", "statement"},
 	{"an entry is lost, and its balances follow",
-		"DELETE FROM postings WHERE kind = 'funded'; UPDATE balances SET balance = balance - 100000 WHERE account = 'available'; UPDATE balances SET balance = balance + 100000 WHERE account = 'clearing:bank'", "trail"},
+		"DELETE FROM postings WHERE kind = 'funded'; UPDATE balances SET balance = balance - 100000 WHERE account = 'available'; UPDATE balances SET balance = balance + 100000 WHERE account = 'clearing:bank'", "chain trail"},
 	{"an entry grows, and its balances follow",
-		"UPDATE postings SET amount = amount + CASE WHEN account = 'available' THEN 1 ELSE -1 END WHERE kind = 'funded'; UPDATE balances SET balance = balance + 1 WHERE account = 'available'; UPDATE balances SET balance = balance - 1 WHERE account = 'clearing:bank'", "trail"},
+		"UPDATE postings SET amount = amount + CASE WHEN account = 'available' THEN 1 ELSE -1 END WHERE kind = 'funded'; UPDATE balances SET balance = balance + 1 WHERE account = 'available'; UPDATE balances SET balance = balance - 1 WHERE account = 'clearing:bank'", "chain trail"},
 	{"one posting grows", "UPDATE postings SET amount = amount + 1 WHERE kind = 'payout_paid' AND account = 'held'", "balances entries payouts trail"},
+	{"an entry is added, and its balances follow",
+		"INSERT INTO postings SELECT b.merchant_id, b.merchant_id, CASE WHEN b.account = 'available' THEN 0 ELSE 1 END, 'funded', b.merchant_id, b.account, " +
+			"CASE WHEN b.account = 'available' THEN 500 ELSE -500 END, b.balance + CASE WHEN b.account = 'available' THEN 500 ELSE -500 END, h.entry_at, " +
+			"CASE WHEN b.account = 'available' THEN (SELECT SUM(s.postings) FROM balances s WHERE s.merchant_id = b.merchant_id AND s.account IN ('available', 'pending', 'held', 'disputed', 'unapplied', 'owed')) ELSE b.postings END + 1, " +
+			"h.entry_number + 1, h.entry_hash FROM balances b JOIN balances h ON h.merchant_id = b.merchant_id AND h.account = 'available' WHERE b.account IN ('available', 'clearing:bank') AND b.merchant_id IN (SELECT id FROM merchants WHERE number = 1); " +
+			"UPDATE balances SET balance = balance + CASE WHEN account = 'available' THEN 500 ELSE -500 END, postings = postings + 1, entry_number = CASE WHEN account = 'available' THEN entry_number + 1 ELSE 0 END " +
+			"WHERE account IN ('available', 'clearing:bank') AND merchant_id IN (SELECT id FROM merchants WHERE number = 1)", "chain"},
+	{"an entry is re-dated", "UPDATE postings SET created_at = created_at - 1 WHERE entry_number = 2", "chain"},
+	{"an entry is about another order", "UPDATE postings SET subject_id = merchant_id WHERE entry_number = 2", "chain"},
+	{"an entry changes its place", "UPDATE postings SET entry_number = 5 - entry_number WHERE entry_number IN (2, 3)", "chain"},
+	{"an entry is not in the chain", "UPDATE postings SET entry_number = 0 WHERE entry_number = 2", "chain"},
+	{"an entry takes the hash of another one", "UPDATE postings SET entry_hash = (SELECT p.entry_hash FROM postings p WHERE p.entry_number = 1 AND p.line = 0 AND p.merchant_id IN (SELECT id FROM merchants WHERE number = 1)) WHERE entry_number = 2 AND line = 0", "chain"},
+	{"the last entry is of the past", "UPDATE balances SET entry_at = entry_at - 1 WHERE account = 'available'", "chain"},
+	{"an entry that is not there is the last one", "UPDATE balances SET entry_number = entry_number + 1 WHERE account = 'available'", "chain"},
+	{"the last entry has another hash", "UPDATE balances SET entry_hash = (SELECT p.entry_hash FROM postings p WHERE p.entry_number = 1 AND p.line = 0 AND p.merchant_id = balances.merchant_id) WHERE account = 'available'", "chain"},
 	{"a payout in flight shrinks", "UPDATE payouts SET amount = amount - 1 WHERE reference_id = 'under-way'", "held payouts"},
 	{"a counter of a limit drifts", "UPDATE limit_counters SET amount = amount - 1 WHERE counter = 1", "limits"},
 	{"a counter of a limit misses a payout", "UPDATE limit_counters SET payouts = payouts - 1 WHERE counter = 4", "limits"},

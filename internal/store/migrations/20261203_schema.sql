@@ -400,7 +400,9 @@ CREATE INDEX refund_parts_claimed ON refund_parts (claimed_by) WHERE length(clai
 -- The postings of an entry share entry_id and add up to zero. number is gapless per merchant
 -- over its own accounts, in the order of commits: the statement. Each other account counts
 -- its own postings. The key appends to one place per account; a key that begins with entry_id
--- would need an index of the statement, which costs each payout 10 %.
+-- would need an index of the statement, which costs each payout 10 %. entry_number is gapless
+-- over all entries of the merchant. entry_hash of the first line is a keyed hash of the entry and
+-- of the hash of the entry before; that of the other lines is empty.
 CREATE TABLE postings (
     merchant_id   BYTEA  NOT NULL,
     entry_id      BYTEA  NOT NULL,
@@ -412,15 +414,21 @@ CREATE TABLE postings (
     balance_after BIGINT NOT NULL,
     created_at    BIGINT NOT NULL,
     number        BIGINT NOT NULL,
+    entry_number  BIGINT NOT NULL,
+    entry_hash    BYTEA  NOT NULL,
     PRIMARY KEY (merchant_id, account, number)
 ) {{narrow}};
 
--- The sum of an account's postings and how many they are, kept in the same commit.
+-- The sum of an account's postings and how many they are, kept in the same commit. The row of
+-- available, which each commit of the merchant writes, has its last entry too: number, hash, time.
 CREATE TABLE balances (
     merchant_id BYTEA  NOT NULL,
     account     TEXT {{bytewise}} NOT NULL,
     balance     BIGINT NOT NULL,
     postings    BIGINT NOT NULL,
+    entry_number BIGINT NOT NULL,
+    entry_hash   BYTEA  NOT NULL,
+    entry_at     BIGINT NOT NULL,
     PRIMARY KEY (merchant_id, account),
     CHECK (account LIKE 'clearing:%' OR account = 'written_off' OR (account IN ('owed', 'costs') AND balance <= 0) OR (account NOT IN ('owed', 'costs') AND balance >= 0))
 ) {{narrow}};

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"sync/atomic"
+	"time"
 
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/money"
@@ -103,6 +104,25 @@ var postingTests = []test{
 			s.wantBalances(m, ledger.Balances{ledger.Available: 0, ledger.Owed: -70, ledger.Disputed: 200, ledger.Clearing("bank"): -130})
 		}
 	}},
+	// The clock of the process that wrote the last entry may have been ahead.
+	{"times of entries never decrease, unless a clock was wrong by a day", func(s *suite) {
+		m := s.merchant()
+		s.commit(post(m, ledger.Fund("bank", 100)))
+		ahead := func(by time.Duration) (was, is time.Time) {
+			s.write(func(tx *store.Tx) error {
+				return tx.ExecOne(s.Context(), "UPDATE balances SET entry_at = entry_at + $1 WHERE account = 'available' AND merchant_id = $2", by.Microseconds(), m.ID[:])
+			})
+			was = s.postings(m)[0].CreatedAt
+			s.commit(post(m, ledger.HoldPayout(1, 0)))
+			list := s.postings(m)
+			return was.Add(by), list[len(list)-1].CreatedAt
+		}
+		was, is := ahead(time.Hour)
+		s.equal("time after one that was ahead", is, was)
+		if was, is := ahead(48 * time.Hour); !is.Before(was) {
+			s.Errorf("an entry at %s follows one of a clock that was wrong", is)
+		}
+	}},
 	{"balances have 64 bits", func(s *suite) {
 		m := s.merchant()
 		s.commit(post(m, ledger.Fund("bank", math.MaxInt64)))
@@ -153,6 +173,11 @@ func (s *suite) wantBalances(m store.Merchant, want ledger.Balances) {
 		}
 	}
 	s.equal("sums of the postings", sums, balances)
+	for _, p := range must(s.store.Verify(s.Context(), m.ID)) {
+		if p.Check == "chain" && len(p.Defects) > 0 {
+			s.Errorf("the chain of entries: %+v", p.Defects)
+		}
+	}
 }
 
 // postings reads all postings of a merchant, in small pages.

@@ -59,10 +59,12 @@ var tables = [...]watchedTable{
 	},
 	postingTable: {
 		name: "postings", merchant: "merchant_id", id: "entry_id", columns: func(c *columns) { c.posting(&postingRow{}) },
+		unread:    []string{"entry_number", "entry_hash"}, // verify proves the chain
 		invariant: Ledger, thing: "posting",
 	},
 	balanceTable: {
 		name: "balances", merchant: "merchant_id", columns: func(c *columns) { c.balance(&balanceRow{}) },
+		unchecked: []string{"entry_number", "entry_hash", "entry_at"},
 		invariant: Ledger, thing: "balance",
 	},
 	eventTable: {
