@@ -10,7 +10,8 @@
 //
 // Both directions are strict and accept only printable ASCII, so characters and
 // bytes count alike: [Fold] removes the accents of a name, [Cut] cuts it to the
-// length of its field. Nothing else cuts or folds.
+// length of its field. Nothing else cuts or folds. [DecodeForeign] reads the codes of
+// banks that do not fold.
 package brcode
 
 import (

@@ -17,6 +17,8 @@ type Code struct {
 	// Fields are all data objects of the code in their order, including unknown ones;
 	// only the checksum (63) is left out.
 	Fields []Field
+
+	lengths lengths // in which the templates count
 }
 
 // Decode reads a code and checks its structure, its checksum, and the form of
@@ -30,7 +32,12 @@ func Decode(s string) (Code, error) {
 	if i := badCharacter(s); i >= 0 {
 		return Code{}, &Error{Pos: i, Err: ErrCharset}
 	}
-	fields, err := parseFields(make([]Field, 0, fieldsUsual), s, "", 0)
+	return decode(s, strict)
+}
+
+// decode reads a code of valid characters. Its error is an [*Error].
+func decode(s string, r reading) (Code, error) {
+	fields, err := parseFields(make([]Field, 0, fieldsUsual), s, "", 0, r.lengths)
 	if err != nil {
 		return Code{}, err
 	}
@@ -38,10 +45,10 @@ func Decode(s string) (Code, error) {
 	if err != nil {
 		return Code{}, err
 	}
-	if err := checkFields(fields); err != nil {
+	if err := checkFields(fields, r); err != nil {
 		return Code{}, err
 	}
-	return Code{Fields: fields}, nil
+	return Code{Fields: fields, lengths: r.lengths}, nil
 }
 
 // Encode writes the fields and their checksum, and checks the result as
@@ -88,7 +95,7 @@ func (c Code) Value(ids ...string) string {
 	var usual [fieldsUsual]Field
 	for depth, id := range ids {
 		if depth > 0 {
-			fields, _ = parseFields(usual[:0], value, "", 0) // Decode has checked it
+			fields, _ = parseFields(usual[:0], value, "", 0, c.lengths) // Decode has checked it
 		}
 		value = find(fields, id)
 	}
@@ -158,7 +165,7 @@ func (c Code) inPixTemplate(first, last, sub string) string {
 		if f.ID < first || f.ID > last {
 			continue
 		}
-		if fields, err := parseFields(usual[:0], f.Value, "", 0); err == nil && isPix(fields) {
+		if fields, err := parseFields(usual[:0], f.Value, "", 0, c.lengths); err == nil && isPix(fields) {
 			return find(fields, sub)
 		}
 	}

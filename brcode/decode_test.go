@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/porteira/porteira/brcode"
 )
@@ -207,5 +208,50 @@ func TestCodeEncodeRefuses(t *testing.T) {
 	}
 	if _, err := (brcode.Code{Fields: append(complete.Fields, long...)}).Encode(); !errors.Is(err, brcode.ErrTooLong) {
 		t.Errorf("beyond 512 characters: %v", err)
+	}
+}
+
+// chars is a data object whose length counts characters.
+func chars(id, value string) string {
+	return fmt.Sprintf("%s%02d%s", id, utf8.RuneCountInString(value), value)
+}
+
+// A code of a bank that does not fold texts for people is read as it is, with lengths in characters or in
+// bytes; what decides about the money stays strict.
+func TestDecodeForeign(t *testing.T) {
+	t.Parallel()
+	const name, city = "PADARIA SÃO JOÃO", "São Paulo"
+	for label, length := range map[string]func(id, value string) string{"characters": chars, "bytes": tlv} {
+		info := length("26", length("00", "br.gov.bcb.pix")+length("01", "12345678909")+length("02", "Pão"))
+		more := length("61", "São") + length("62", length("05", "ABC")+length("50", length("00", "é")))
+		people := length("59", name) + length("60", city)
+		for what, c := range map[string]struct {
+			code string
+			want error
+		}{
+			"valid":                 {seal(start, info, middle, people, more), nil},
+			"long texts":            {seal(start, account, middle, length("59", strings.Repeat("ã", 40)), length("60", strings.Repeat("a", 40)), noTxID), nil},
+			"an amount":             {seal(start, info, "5204000053039865406123.455802BR", people, more), nil},
+			"another amount":        {seal(start, info, "520400005303986", length("54", "１23.45"), "5802BR", people, more), brcode.ErrValue},
+			"a key beyond ASCII":    {seal(start, length("26", length("00", "br.gov.bcb.pix")+length("01", "joão@x.br")), middle, people, more), brcode.ErrCharset},
+			"a URL beyond ASCII":    {seal(start, length("26", length("00", "br.gov.bcb.pix")+length("25", "pix.são.br/1")), middle, people, more), brcode.ErrCharset},
+			"a txid beyond ASCII":   {seal(start, info, middle, people, length("62", length("05", "ÀBC"))), brcode.ErrCharset},
+			"another currency":      {seal(start, info, "5204000053038405802BR", people, more), brcode.ErrValue},
+			"another country":       {seal(start, info, "5204000053039865802PT", people, more), brcode.ErrValue},
+			"a line feed in a name": {seal(start, info, middle, length("59", "SÃO\nJOÃO"), length("60", city), more), brcode.ErrCharset},
+			"another checksum":      {start + info + middle + people + more + "6304XXXX", brcode.ErrCRC},
+			"not UTF-8":             {seal(start, info, middle, length("59", "S\xe3o"), length("60", city), more), brcode.ErrCharset},
+		} {
+			code, err := brcode.DecodeForeign(c.code)
+			if !errors.Is(err, c.want) || c.want == nil && err != nil {
+				t.Errorf("%s, lengths in %s: %v, want %v", what, label, err, c.want)
+			}
+			if what == "valid" && (code.MerchantName() != name || code.City() != city || code.Info() != "Pão" || code.Key() != "12345678909" || code.TxID() != "ABC") {
+				t.Errorf("lengths in %s: read as %+v", label, code)
+			}
+			if _, err := brcode.Decode(c.code); err == nil {
+				t.Errorf("%s: Decode accepts it", what)
+			}
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,6 +33,10 @@ func FuzzDecode(f *testing.F) {
 func decodeBothWays(t *testing.T, s string) {
 	t.Helper()
 	code, err := brcode.Decode(s)
+	foreign, foreignErr := brcode.DecodeForeign(s)
+	if err == nil && (foreignErr != nil || !slices.Equal(code.Fields, foreign.Fields)) {
+		t.Fatalf("DecodeForeign(%q): %+v, %v", s, foreign, foreignErr)
+	}
 	if err != nil {
 		var where *brcode.Error
 		if !errors.As(err, &where) || where.Pos < 0 || where.Pos > len(s) {

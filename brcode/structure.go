@@ -9,14 +9,14 @@ const fieldsUsual = 12
 // parseFields splits s, which begins at pos of the code within the template
 // parent, into data objects, which it appends to fields: for most templates an array on
 // the caller's stack is enough.
-func parseFields(fields []Field, s, parent string, pos int) ([]Field, error) {
+func parseFields(fields []Field, s, parent string, pos int, in lengths) ([]Field, error) {
 	var seen [100]bool
 	for i := 0; i < len(s); {
 		if i+headerLen > len(s) || !allDigits(s[i:i+headerLen]) {
 			return nil, &Error{Field: parent, Pos: pos + i, Err: ErrTLV}
 		}
 		id := s[i : i+2]
-		end := i + headerLen + number(s[i+2:i+headerLen])
+		end := i + headerLen + in.bytes(s[i+headerLen:], number(s[i+2:i+headerLen]))
 		if end == i+headerLen || end > len(s) {
 			return nil, &Error{Field: within(parent, id), Pos: pos + i, Err: ErrTLV}
 		}
@@ -56,11 +56,11 @@ func takeCRC(s string, fields []Field) ([]Field, error) {
 }
 
 // checkFields checks each field, and that the required ones are present.
-func checkFields(fields []Field) error {
+func checkFields(fields []Field, r reading) error {
 	var found targets
 	pos := 0
 	for _, f := range fields {
-		if err := checkField(f, pos, &found); err != nil {
+		if err := checkField(f, pos, r, &found); err != nil {
 			return err
 		}
 		pos += headerLen + len(f.Value)
@@ -94,7 +94,7 @@ type targets struct {
 	txid                          string
 }
 
-func checkField(f Field, pos int, found *targets) error {
+func checkField(f Field, pos int, r reading, found *targets) error {
 	var err error
 	switch f.ID {
 	case idFormat:
@@ -110,12 +110,12 @@ func checkField(f Field, pos int, found *targets) error {
 	case idCountry:
 		err = checkFixed(f.Value, countryBR)
 	case idMerchantName:
-		err = checkMerchantName(f.Value)
+		err = r.text(f.Value, checkMerchantName)
 	case idCity:
-		err = checkCity(f.Value)
+		err = r.text(f.Value, checkCity)
 	default:
 		if isTemplate(f.ID) {
-			return checkTemplate(f, pos, found)
+			return checkTemplate(f, pos, r, found)
 		}
 	}
 	if err != nil {
@@ -132,9 +132,9 @@ func isTemplate(id string) bool {
 }
 
 // checkTemplate checks the data objects in the template f, which begins at pos.
-func checkTemplate(f Field, pos int, found *targets) error {
+func checkTemplate(f Field, pos int, r reading, found *targets) error {
 	var usual [fieldsUsual]Field
-	subs, err := parseFields(usual[:0], f.Value, f.ID, pos+headerLen)
+	subs, err := parseFields(usual[:0], f.Value, f.ID, pos+headerLen, r.lengths)
 	if err != nil {
 		return err
 	}
@@ -148,21 +148,21 @@ func checkTemplate(f Field, pos int, found *targets) error {
 		found.account = true
 		found.key = find(subs, subKey) != ""
 		found.url = find(subs, subURL) != ""
-		return checkSubs(f.ID, subs, pos+headerLen, checkAccountSub)
+		return checkSubs(f.ID, subs, pos+headerLen, r, checkAccountSub)
 	case isUnreserved(f.ID) && isPix(subs):
 		if found.recurrence {
 			return &Error{Field: f.ID, Pos: pos, Err: ErrDuplicate}
 		}
 		found.recurrence = find(subs, subURL) != ""
-		return checkSubs(f.ID, subs, pos+headerLen, checkRecurrenceSub)
+		return checkSubs(f.ID, subs, pos+headerLen, r, checkRecurrenceSub)
 	}
 	return nil
 }
 
 // checkSubs checks each data object of a template whose value begins at pos.
-func checkSubs(parent string, subs []Field, pos int, check func(sub, value string) error) error {
+func checkSubs(parent string, subs []Field, pos int, r reading, check func(sub, value string, r reading) error) error {
 	for _, f := range subs {
-		if err := check(f.ID, f.Value); err != nil {
+		if err := check(f.ID, f.Value, r); err != nil {
 			return &Error{Field: path(parent, f.ID), Pos: pos, Err: err}
 		}
 		pos += headerLen + len(f.Value)
@@ -170,12 +170,12 @@ func checkSubs(parent string, subs []Field, pos int, check func(sub, value strin
 	return nil
 }
 
-func checkAccountSub(sub, value string) error {
+func checkAccountSub(sub, value string, r reading) error {
 	switch sub {
 	case subKey:
 		return checkKey(value)
 	case subInfo:
-		return checkInfo(value)
+		return r.text(value, checkInfo)
 	case subFSS:
 		return checkFSS(value)
 	case subURL:
@@ -185,7 +185,7 @@ func checkAccountSub(sub, value string) error {
 	}
 }
 
-func checkRecurrenceSub(sub, value string) error {
+func checkRecurrenceSub(sub, value string, _ reading) error {
 	if sub == subURL {
 		return checkURL(value)
 	}

@@ -264,7 +264,7 @@ func sizedQR(code string) (template.HTML, error) {
 
 // receiverOf is the name that the payer's bank will show.
 func receiverOf(code string) string {
-	decoded, err := brcode.Decode(code)
+	decoded, err := brcode.DecodeForeign(code)
 	if err != nil {
 		return ""
 	}

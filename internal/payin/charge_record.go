@@ -36,6 +36,7 @@ func (s *Service) record(ctx context.Context, op *recordCharge) error {
 			return err
 		}
 	}
+	s.noteCode(ctx, op.work.Account, &op.charge)
 	return s.Writer.Do(ctx, op)
 }
 
@@ -207,6 +208,15 @@ func (v *recordCharge) after(l *store.Loaded, row store.Charge, p *payment.Payin
 	return next
 }
 
+// reasonOf is why a charge is not shown, as a part of a sentence.
+func reasonOf(differs error) string {
+	e, ok := errors.AsType[*processor.ChargeError](differs)
+	if !ok {
+		return ""
+	}
+	return ": its " + e.Field + " " + e.Reason
+}
+
 // answer is the answer to the request that made the call.
 func (v *recordCharge) answer() (payment.Payin, error) {
 	switch {
@@ -215,7 +225,7 @@ func (v *recordCharge) answer() (payment.Payin, error) {
 	case v.refused() && v.payin.Status == payment.PayinFailed: // else another process has the claim, and goes on
 		return v.payin, problem.New(problem.ProcessorRefused, "The processor refused the order: "+failureMessage(v.failure))
 	case v.differs != nil:
-		return v.payin, problem.New(problem.ProcessorRefused, "The processor's charge differs from the order, so it is not shown. The order exists; the operator has a case for it.").With(v.differs)
+		return v.payin, problem.New(problem.ProcessorRefused, "The processor's charge is not shown"+reasonOf(v.differs)+". The order exists; the operator has a case for it.").With(v.differs)
 	case v.payin.Status != payment.PayinPending || inRegistration(&v.payin, &v.work):
 		return v.payin, nil
 	default:

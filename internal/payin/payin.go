@@ -51,6 +51,8 @@ type Service struct {
 	mu         sync.Mutex
 	charging   map[payment.ID]*charging // by order
 	unrecorded []*recordCharge          // results of requests whose commit failed
+
+	foreign sync.Map // accounts whose codes are not ASCII, which the log has
 }
 
 // New returns a Service.

@@ -1,6 +1,7 @@
 package payin_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/porteira/porteira/internal/app"
@@ -36,6 +37,7 @@ func TestChargeThatDiffersIsNotShown(t *testing.T) {
 			if !problem.Is(err, problem.ProcessorRefused) || p.Status != payment.PayinPending || p.Ready() || calls != n+1 {
 				t.Fatalf("answered %+v, %v, after %d calls", p, err, calls)
 			}
+			refused := problem.From(err).Detail
 			stored, err := g.Store.Payin(t.Context(), p.Merchant, p.ID)
 			g.Must(err)
 			if stored.Ready() || stored.Status != payment.PayinPending {
@@ -44,7 +46,7 @@ func TestChargeThatDiffersIsNotShown(t *testing.T) {
 			list, err := g.Store.OpenCases(t.Context(), 10)
 			g.Must(err)
 			if len(list) != 1 || list[0].Kind != store.CaseCharge || list[0].Subject != p.ID || list[0].Amount != p.Amount ||
-				list[0].Params["field"] != "pix.txid" || list[0].Params["processor"] != coretest.BankName || list[0].Params["externalId"] != p.ExternalID {
+				list[0].Params["field"] != "pix.txid" || list[0].Params["problem"] != "is not the order's" || !strings.Contains(refused, "pix.txid is not the order's") || list[0].Params["processor"] != coretest.BankName || list[0].Params["externalId"] != p.ExternalID {
 				t.Errorf("cases after %d requests: %+v", n+1, list)
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// ChargeError says which part of a charge differs from the order that it is for. It
+// ChargeError says which part of a charge differs from the order that it is for, or is invalid. It
 // repeats no value.
 type ChargeError struct {
 	// Field is a path in the answer of the API, as in boleto.dueDate.
@@ -92,9 +92,9 @@ func checkPIX(profile *Profile, r *ChargeRequest, key string, p *payment.PIXDeta
 // checkCode checks a BR Code. A code without an amount is accepted only if it names a
 // charge by its URL, at which the payer's bank reads the amount.
 func checkCode(profile *Profile, r *ChargeRequest, field, text string) error {
-	code, err := brcode.Decode(text)
-	if err != nil {
-		return differs(field, "is not a BR Code")
+	code, err := brcode.DecodeForeign(text)
+	if err != nil { // its text repeats nothing of the code
+		return differs(field, "is not a BR Code: "+strings.TrimPrefix(err.Error(), "brcode: "))
 	}
 	kind := code.Kind()
 	open := kind == brcode.KindDynamic && code.Value(codeAmount) == ""
@@ -116,6 +116,11 @@ func checkCode(profile *Profile, r *ChargeRequest, field, text string) error {
 		return differs(field, otherReceiver)
 	}
 	return nil
+}
+
+// PlainCode reports whether the code of a charge, if it has one, is ASCII, as every payer's bank accepts it.
+func (c *Charge) PlainCode() bool {
+	return (c.PIX == nil || brcode.IsASCII(c.PIX.QRCode)) && (c.Boleto == nil || brcode.IsASCII(c.Boleto.PIXQRCode))
 }
 
 // isOurTxID reports whether a txid is the order's external id, or the part of it that

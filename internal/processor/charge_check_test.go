@@ -2,6 +2,7 @@ package processor_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -139,7 +140,17 @@ func TestPIXThatDiffers(t *testing.T) {
 			c.PIX.QRCode = encode(t, s)
 		}
 	}
+	accents := func(from, to string) func(*processor.Charge) { // lengths count characters
+		return pix(func(p *payment.PIXDetail) {
+			text := strings.NewReplacer("LOJA", "LÓJÃ", from, to).Replace(encode(t, dynamic()))
+			text = text[:len(text)-4]
+			p.QRCode = text + fmt.Sprintf("%04X", brcode.CRC16(text))
+		})
+	}
 	testChanges(t, payment.PIX, []change{
+		{"a name with accents", accents("", ""), ""},
+		{"a name with accents, another amount", accents("5000.00", "5000.01"), "pix.qrcode"},
+		{"a name with accents, another receiver", accents("pix.bank.example", "pix.punk.example"), "pix.qrcode"},
 		{"dynamic", nil, ""},
 		{"dynamic, the amount at its URL", code(func(d *brcode.Dynamic) { d.Amount = 0 }), ""},
 		{"static", staticCode(func(*brcode.Static) {}), ""},
@@ -237,7 +248,7 @@ func FuzzCheckCharge(f *testing.F) {
 		c := processor.Charge{PIX: &payment.PIXDetail{QRCode: qrcode, TxID: txid, ExpiresAt: expires}}
 		profile := receiver
 		if processor.CheckCharge(&profile, &r, &c) == nil {
-			code, err := brcode.Decode(qrcode)
+			code, err := brcode.DecodeForeign(qrcode)
 			payable := money.Cents(code.Amount()) == r.Amount || code.Key() == "" && code.Value("54") == ""
 			ours := code.TxID() == "" && code.Key() == "" || code.TxID() == ourID[:25]
 			to := code.Key() == "" || strings.EqualFold(code.Key(), receiver.CodeKey)

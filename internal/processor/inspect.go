@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/x509"
 	"time"
+
+	"github.com/porteira/porteira/brcode"
 )
 
 // Finding is the result of one check of an account at its processor.
@@ -13,6 +15,16 @@ type Finding struct {
 	Problem string // "" if it is not wrong
 	Action  string // what to do about it; without a problem a person decides
 	Stops   bool   // no other check can succeed before the problem is solved
+}
+
+// InspectCode is a finding if a code of an account has letters beyond ASCII.
+func InspectCode(code string) Finding {
+	f := Finding{Check: "codes"}
+	if !brcode.IsASCII(code) {
+		f.Detail = "names or cities in them have letters beyond ASCII"
+		f.Action = "They are shown to payers as they are. Some payers' banks refuse such codes: ask the processor to write the receiver without accents."
+	}
+	return f
 }
 
 // Inspector checks an account at its processor, without an effect there.

@@ -29,7 +29,7 @@ const (
 	CaseRefundUnexpected CaseKind = "refund_unexpected"   // subject: pay-in; amount, processor, externalId: given back by the processor, beyond what was paid for the order
 	CaseContradiction    CaseKind = "contradiction"       // subject: order; reason, processor, externalId, reported
 	CaseNotice           CaseKind = "notice"              // reason, processor, notice or externalId
-	CaseCharge           CaseKind = "charge_differs"      // subject: pay-in; processor, externalId, field: the charge is not shown
+	CaseCharge           CaseKind = "charge_differs"      // subject: pay-in; processor, externalId, field, problem: the charge is not shown
 	CaseChargeOpen       CaseKind = "charge_not_canceled" // subject: pay-in, which ended; processor, externalId: its charge can still be paid
 	CasePayinProcessing  CaseKind = "payin_processing"    // subject: pay-in; processor, externalId: neither paid nor refused for days
 	CaseDispute          CaseKind = "dispute_unexpected"  // subject: pay-in; amount: that is not set aside; status; or reason

@@ -18,7 +18,6 @@ import (
 // Bounds of a charge.
 const (
 	descriptionMax = 140
-	codeMaxLength  = 512
 	// lifeMax is the longest life of a charge: expiracao is an int32.
 	lifeMax = 1<<31 - 1
 	// expirySlack is how far the end that the bank counts may be from the order's, and still
@@ -67,7 +66,7 @@ func (p *Processor) Charge(ctx context.Context, r processor.ChargeRequest, guard
 	if made.PIX == nil {
 		return processor.ChargeAnswer{Cause: errNoCode}
 	}
-	if gap := made.PIX.ExpiresAt.Sub(r.ExpiresAt); gap > -expirySlack && gap < expirySlack {
+	if gap := made.PIX.ExpiresAt.Sub(r.ExpiresAt); made.PIX.ExpiresAt.IsZero() || gap > -expirySlack && gap < expirySlack {
 		made.PIX.ExpiresAt = r.ExpiresAt
 	}
 	answer.Charge = made
@@ -81,7 +80,7 @@ func (c *charge) made(txid string, r *response, name, city string) (processor.Ch
 	switch {
 	case c.TxID != txid:
 		return processor.Charge{}, 0, errOther
-	case !ok || !dated || c.Revision == nil || *c.Revision < 0 || c.Calendar.Expires < 1 || c.Calendar.Expires > lifeMax:
+	case !ok || c.Revision == nil || *c.Revision < 0 || c.Calendar.Expires < 1 || c.Calendar.Expires > lifeMax:
 		return processor.Charge{}, 0, errForm
 	}
 	code, err := c.code(name, city)
@@ -91,8 +90,10 @@ func (c *charge) made(txid string, r *response, name, city string) (processor.Ch
 	if err != nil {
 		return processor.Charge{}, 0, err
 	}
-	// By our clock.
-	end := created.Add(time.Duration(c.Calendar.Expires)*time.Second - r.skew)
+	var end time.Time // by our clock; zero, which is the order's, if the bank writes its time otherwise
+	if dated {
+		end = created.Add(time.Duration(c.Calendar.Expires)*time.Second - r.skew)
+	}
 	return processor.Charge{
 		Amount: amount, PIXKey: c.Key, PIX: &payment.PIXDetail{QRCode: code, TxID: txid, ExpiresAt: end},
 	}, amount, nil
@@ -101,11 +102,8 @@ func (c *charge) made(txid string, r *response, name, city string) (processor.Ch
 // code is the BR Code of a charge. A bank that sends none names the location that a code
 // points to: then it is made here.
 func (c *charge) code(name, city string) (string, error) {
-	if c.Code != "" {
-		if len(c.Code) > codeMaxLength || !isText(c.Code) {
-			return "", errForm
-		}
-		return c.Code, nil
+	if code := strings.TrimSpace(c.Code); code != "" { // an invalid one is refused with its reason
+		return code, nil
 	}
 	location := c.Location
 	if location == "" {
@@ -184,8 +182,10 @@ var errNoPayments = errors.New("apipix: the bank says that a charge is paid, and
 
 // paymentsOf lists the payments of a charge that is paid.
 func (p *Processor) paymentsOf(ctx context.Context, txid string, c *charge, now time.Time) ([]pix, error) {
-	created, _ := parseTime(c.Calendar.Created)
-	from := created.Add(-time.Hour)
+	from := now.Add(-window)
+	if created, ok := parseTime(c.Calendar.Created); ok {
+		from = created.Add(-time.Hour)
+	}
 	page, err := p.readList(ctx, listReceived, from, now.Add(time.Minute), 0, "&txid="+escape(txid))
 	if err != nil {
 		return nil, err

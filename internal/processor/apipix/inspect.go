@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/porteira/porteira/internal/processor"
@@ -15,6 +16,9 @@ const certificateWarning = 30 * 24 * time.Hour
 
 // skewAllowed is the difference of clocks that is no finding.
 const skewAllowed = 30 * time.Second
+
+// codesBack is how far back charges are read for their codes.
+const codesBack = 24 * time.Hour
 
 // probe is a query that shows whether a permission is there.
 type probe struct {
@@ -45,7 +49,7 @@ func (p *Processor) probes() []probe {
 	now := p.clock.Now()
 	return []probe{
 		{check: "payments", path: p.listPath(listReceived, now.Add(-time.Minute), now, 0, ""), scope: "pix.read"},
-		{check: "charges", path: p.prefix + "/cob?inicio=" + url.QueryEscape(formatTime(now.Add(-time.Minute))) + "&fim=" + url.QueryEscape(formatTime(now)), scope: "cob.read"},
+		{check: "charges", path: p.prefix + "/cob?inicio=" + url.QueryEscape(formatTime(now.Add(-codesBack))) + "&fim=" + url.QueryEscape(formatTime(now)) + "&paginacao.itensPorPagina=10", scope: "cob.read"},
 		{check: "pix-key", path: p.webhookPath(), scope: "webhook.read"},
 	}
 }
@@ -64,8 +68,26 @@ func (p *Processor) inspect(ctx context.Context, probes []probe) []processor.Fin
 			findings = append(findings, clock(&r))
 		}
 		findings = append(findings, q.finding(&r))
+		if q.check == "charges" && r.ok() {
+			findings = append(findings, inspectCodes(&r)...)
+		}
 	}
 	return findings
+}
+
+// inspectCodes are the findings about the codes of charges that a bank lists.
+func inspectCodes(r *response) (findings []processor.Finding) {
+	body := parse[struct {
+		Charges []struct {
+			Code string `json:"pixCopiaECola"`
+		} `json:"cobs"`
+	}](&response{status: r.status, body: r.body})
+	for _, c := range body.Charges {
+		if f := processor.InspectCode(strings.TrimSpace(c.Code)); f.Detail != "" {
+			return append(findings, f)
+		}
+	}
+	return nil
 }
 
 func (p *Processor) inspectCertificate() processor.Finding {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/porteira/porteira/internal/money"
@@ -124,7 +125,7 @@ func (p *Processor) payable(ctx context.Context, v *wirePayment, externalID stri
 		if r.lookup() != processor.Found {
 			return c, false, r.cause()
 		}
-		c.PIX = &payment.PIXDetail{QRCode: code.Payload, TxID: externalID}
+		c.PIX = &payment.PIXDetail{QRCode: strings.TrimSpace(code.Payload), TxID: externalID}
 		return c, true, nil
 	case payment.Boleto:
 		return p.payableBill(ctx, v, c, path)
@@ -145,28 +146,27 @@ func (p *Processor) payableBill(ctx context.Context, v *wirePayment, c processor
 		return c, false, r.cause()
 	}
 	c.Boleto = &payment.BoletoDetail{
-		Barcode: bill.Barcode, DigitableLine: lineDigits(bill.Line), DueDate: v.DueDate, OurNumber: bill.OurNumber,
+		Barcode: strings.TrimSpace(bill.Barcode), DigitableLine: lineDigits(bill.Line), DueDate: v.DueDate, OurNumber: strings.TrimSpace(bill.OurNumber),
 	}
 	r = p.client.get(ctx, path+"/pixQrCode")
 	code := parse[pixCode](&r)
 	switch {
 	case r.lookup() == processor.Found:
-		c.Boleto.PIXQRCode = code.Payload
+		c.Boleto.PIXQRCode = strings.TrimSpace(code.Payload)
 	case r.err != nil || r.code == "": // else it has none
 		return c, false, r.cause()
 	}
 	return c, true, nil
 }
 
-// lineDigits is a line without the points and spaces in which it may be shown.
+// lineDigits is a line without what it may be shown with: points, spaces, hyphens.
 func lineDigits(line string) string {
-	kept := make([]byte, 0, len(line))
-	for i := range len(line) {
-		if c := line[i]; c != '.' && c != ' ' {
-			kept = append(kept, c)
+	return strings.Map(func(r rune) rune {
+		if r < '0' || r > '9' {
+			return -1
 		}
-	}
-	return string(kept)
+		return r
+	}, line)
 }
 
 // CancelCharge implements [processor.ChargeCanceler]: it reads the charges of the order and,

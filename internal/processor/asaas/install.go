@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/porteira/porteira/internal/processor"
 )
@@ -96,7 +97,20 @@ func (p *Processor) Inspect(ctx context.Context) []processor.Finding {
 		}
 		return []processor.Finding{{Check: "API key", Problem: err.Error(), Action: action, Stops: true}}
 	}
-	return []processor.Finding{{Check: "API key"}, p.inspectKeys(ctx)}
+	return append([]processor.Finding{{Check: "API key"}, p.inspectKeys(ctx)}, p.inspectCodes(ctx)...)
+}
+
+// inspectCodes checks the code of the last Pix that can be paid.
+func (p *Processor) inspectCodes(ctx context.Context) []processor.Finding {
+	body, err := page[wirePayment](ctx, p.client, "/payments?billingType=PIX&status=PENDING&limit=1")
+	if err != nil || len(body.Data) == 0 {
+		return nil
+	}
+	r := p.client.get(ctx, "/payments/"+url.PathEscape(body.Data[0].ID)+"/pixQrCode")
+	if f := processor.InspectCode(strings.TrimSpace(parse[pixCode](&r).Payload)); f.Detail != "" {
+		return []processor.Finding{f}
+	}
+	return nil
 }
 
 // Installed implements [processor.Installer].

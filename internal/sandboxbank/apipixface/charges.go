@@ -241,8 +241,15 @@ func patchCharge(f *Face, r *request) (int, any, error) {
 
 // chargesOut is CobsConsultadas.
 type chargesOut struct {
-	Parameters parameters  `json:"parametros"`
-	Charges    []chargeOut `json:"cobs"`
+	Parameters parameters     `json:"parametros"`
+	Charges    []listedCharge `json:"cobs"`
+}
+
+// listedCharge is a charge in a list, where the standard's file wants an id that it defines nowhere.
+type listedCharge struct {
+	chargeOut
+
+	ID string `json:"idCob"`
 }
 
 func listCharges(f *Face, r *request) (int, any, error) {
@@ -250,7 +257,7 @@ func listCharges(f *Face, r *request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	var all []chargeOut
+	var all []listedCharge
 	for _, n := range f.book.chargesFrom(q.from, q.to) {
 		c, known, err := f.bank.PeekCharge(n.TxID)
 		if err != nil {
@@ -263,7 +270,7 @@ func listCharges(f *Face, r *request) (int, any, error) {
 		if err != nil {
 			return 0, nil, err
 		}
-		all = append(all, out)
+		all = append(all, listedCharge{out, n.TxID})
 	}
 	page, p := pageOf(q, all)
 	return http.StatusOK, chargesOut{p, page}, nil
