@@ -76,13 +76,14 @@ var payinScenarios = []scenario{
 		{ask: "POST /sandbox/payin/{id}/pay", body: `{"amount":400}`, status: 204},
 		{ask: "GET /payin/{id}", status: 200, holds: `"status":"EXPIRED" "paidAmount":400`},
 		{ask: "POST /sandbox/payin/{id}/pay", body: `{"amount":700}`, status: 204},
-		{ask: "GET /payin/{id}", status: 200, holds: `"status":"PAID" "paidAmount":1000 "late":true`},
+		{ask: "GET /payin/{id}", status: 200, holds: `"status":"PAID" "paidAmount":1000 "unappliedAmount":100 "late":true`},
+		{ask: "GET /events?limit=200", status: 200, holds: `"type":"payin.overpaid" "unappliedAmount":100`},
 	}, "case overpaid 1, entry received 2, entry received_unapplied 1, event payin.expired 1, event payin.overpaid 1, event payin.paid 1, event payin.underpaid 1, notices 3, payins 1, receipt_claims 2, receipts 2"},
 	{"paid twice", []step{
 		{ask: "POST /payin", body: pixOf, status: 201},
 		{ask: "POST /sandbox/payin/{id}/pay", status: 204},
 		{ask: "POST /sandbox/payin/{id}/pay", status: 204},
-		{ask: "GET /payin/{id}", status: 200, holds: `"status":"PAID" "paidAmount":1000`},
+		{ask: "GET /payin/{id}", status: 200, holds: `"status":"PAID" "paidAmount":1000 "unappliedAmount":1000`},
 		{ask: "GET /balance", status: 200, lacks: `"unapplied":0`},
 	}, "case overpaid 1, entry received 1, entry received_unapplied 1, event payin.overpaid 1, event payin.paid 1, notices 2, payins 1, receipt_claims 2, receipts 2"},
 	{"failed, and money is turned away by the bank", []step{

@@ -139,6 +139,9 @@ func printPayin(w io.Writer, p *payment.Payin, merchant string, customer []byte)
 	if p.DisputedAmount != 0 {
 		rows = append(rows, []string{"disputed", p.DisputedAmount.English()})
 	}
+	if p.UnappliedAmount != 0 {
+		rows = append(rows, []string{"unapplied", p.UnappliedAmount.English()})
+	}
 	if d := p.Details.PIX; d != nil && d.TxID != p.ExternalID {
 		rows = append(rows, []string{"txid", d.TxID})
 	}

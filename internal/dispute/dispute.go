@@ -183,14 +183,14 @@ func (v following) take(d *payment.Dispute) error {
 	if _, legal := payment.PayinTable.Next(v.p.Status, on); !legal || more <= 0 {
 		return nil
 	}
+	if err := v.reverseWriteOff(d, more); err != nil {
+		return err
+	}
 	took := receivable.Take(v.l, v.c, v.p, more)
 	d.Taken, d.Took = d.Taken+more, slices.Concat(d.Took, took)
 	v.set(d)
 	entry := ledger.OpenDispute(took.Sum(), v.l.Balances(v.p.Merchant)[ledger.Available], more)
-	if _, err := transition.Payin(v.l, v.c, v.p, v.links, on, entry); err != nil {
-		return err
-	}
-	if err := v.reverseWriteOff(d, more); err != nil || d.Status != payment.DisputeLost {
+	if _, err := transition.Payin(v.l, v.c, v.p, v.links, on, entry); err != nil || d.Status != payment.DisputeLost {
 		return err
 	}
 	_, err := transition.Payin(v.l, v.c, v.p, v.links, v.trigger(d, payment.OnLose), ledger.LoseDispute(d.Processor, more))
@@ -210,10 +210,13 @@ func (v following) reverseWriteOff(d *payment.Dispute, more money.Cents) error {
 	if amount <= 0 {
 		return nil
 	}
+	v.p.UnappliedAmount += amount
+	*v.p = v.c.SetPayin(*v.p)
 	return ReverseWriteOff(v.c, v.p.Merchant, v.p.ID, receipt, amount, store.ReasonDisputed)
 }
 
-// ReverseWriteOff makes written-off surplus of a payment of a pay-in unapplied again, with a case.
+// ReverseWriteOff makes written-off surplus of a payment of a pay-in unapplied again, with a case. The
+// caller adds it to the unapplied amount of the pay-in.
 func ReverseWriteOff(c *store.Changes, merchant, payin, receipt payment.ID, amount money.Cents, why store.CaseReason) error {
 	c.OpenCase(store.Case{Merchant: merchant, Kind: store.CaseOverpaid, Subject: payin, Amount: amount, Params: why.With(store.OfReceipt(receipt))})
 	return c.Post(merchant, payin, ledger.BringBackUnapplied(amount))

@@ -217,7 +217,8 @@ func Unapplied(l *store.Loaded, merchant, payin, receipt payment.ID) (list []sto
 // keep what has left. The disputes of the order are loaded; the caller posts the entry.
 func TakeUnapplied(l *store.Loaded, c *store.Changes, p *payment.RefundPart, amount money.Cents) (taken money.Cents, err error) {
 	_, sum := Unapplied(l, p.Merchant, p.Payin, p.Receipt)
-	if back := min(amount-sum, l.WrittenOff(p.Merchant, p.Payin, p.Receipt)); back > 0 {
+	back := max(min(amount-sum, l.WrittenOff(p.Merchant, p.Payin, p.Receipt)), 0)
+	if back > 0 {
 		if err := dispute.ReverseWriteOff(c, p.Merchant, p.Payin, p.Receipt, back, store.ReasonGivenBack); err != nil {
 			return 0, err
 		}
@@ -234,7 +235,10 @@ func TakeUnapplied(l *store.Loaded, c *store.Changes, p *payment.RefundPart, amo
 			c.OpenCase(v.Rest(rest))
 		}
 	}
-	return taken, nil
+	if taken == back {
+		return taken, nil
+	}
+	return taken, transition.Unapplied(l, c, p.Merchant, p.Payin, back-taken)
 }
 
 // exceeds marks a part that was paid after it failed, when its money had already gone to another
@@ -282,7 +286,11 @@ func (v *refundResolution) failed(l *store.Loaded, c *store.Changes, p *payment.
 	case p.Ended():
 		return nil // known
 	}
-	entry := ledger.ReleaseRefund(putBack(l, c, p), p.Amount)
+	of, err := putBack(l, c, p)
+	if err != nil {
+		return err
+	}
+	entry := ledger.ReleaseRefund(of, p.Amount)
 	v.endPart(l, c, p, payment.PartFailed, evidence)
 	r.Failure = why
 	on := payment.RefundTrigger(r.Status, others(l, p), payment.EndFailed)
@@ -327,18 +335,23 @@ func (v *refundResolution) payAgain(l *store.Loaded, c *store.Changes, p *paymen
 
 // putBack gives back to receivables the money that a part took of them, and opens a case about its
 // unapplied money. The caller posts the entry.
-func putBack(l *store.Loaded, c *store.Changes, p *payment.RefundPart) ledger.Parts {
+func putBack(l *store.Loaded, c *store.Changes, p *payment.RefundPart) (ledger.Parts, error) {
 	of := ledger.Parts{Unapplied: p.Unapplied, Pending: receivable.Restore(l, c, p.Merchant, p.Took)}
 	p.Took = nil
-	if p.Unapplied > 0 {
-		openOverpaid(c, p)
+	if p.Unapplied == 0 {
+		return of, nil
 	}
-	return of
+	openOverpaid(c, p)
+	return of, transition.Unapplied(l, c, p.Merchant, p.Payin, p.Unapplied)
 }
 
 // takenBack books a part that failed after the processor had reported it paid.
 func (v *refundResolution) takenBack(l *store.Loaded, c *store.Changes, p *payment.RefundPart, r *payment.Refund, why *payment.Failure, evidence string) error {
-	entry := ledger.TakeBackRefund(p.Processor, putBack(l, c, p), l.Balances(p.Merchant)[ledger.Owed], p.Amount)
+	of, err := putBack(l, c, p)
+	if err != nil {
+		return err
+	}
+	entry := ledger.TakeBackRefund(p.Processor, of, l.Balances(p.Merchant)[ledger.Owed], p.Amount)
 	v.endPart(l, c, p, payment.PartTakenBack, evidence)
 	r.Failure, r.CompletedAt = why, time.Time{}
 	r.RefundedAmount -= p.Amount

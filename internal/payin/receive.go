@@ -260,6 +260,7 @@ func (v *Receive) applyReceipt(l *store.Loaded, c *store.Changes, p *payment.Pay
 	if surplus == 0 {
 		return nil
 	}
+	p.UnappliedAmount += surplus
 	moved, err := transition.Payin(l, c, p, v.links, payment.OnPayMore, ledger.ReceiveUnapplied(r.Processor, surplus))
 	if err != nil {
 		return err

@@ -57,7 +57,7 @@ var receiveDecisions = []decision{
 		+postings received available 6000
 		+events payin.paid`},
 	{name: "more than the amount", op: receives("pay A 120"), changes: `
-		payins end_to_end_id:→EA next_at:in 1h0m0s→- paid_amount:0→10000 paid_at:-→now status:PENDING→PAID version:2→4
+		payins end_to_end_id:→EA next_at:in 1h0m0s→- paid_amount:0→10000 paid_at:-→now status:PENDING→PAID unapplied_amount:0→2000 version:2→4
 		+receipts 12000 10000
 		+cases overpaid 2000 receipt:{receipt}
 		+postings received clearing:bank -10000
@@ -72,17 +72,17 @@ var receiveDecisions = []decision{
 	{name: "expired", given: "expire", op: receives("pay A 100"), changes: "payins end_to_end_id:→EA late:0→1 paid_amount:0→10000 paid_at:-→now status:EXPIRED→PAID version:3→4" + paid100},
 	{name: "canceled, a part", given: "cancel", op: receives("pay A 40"), changes: "payins end_to_end_id:→EA paid_amount:0→4000 version:3→4" + paid40},
 	{name: "failed", given: "fail", op: receives("pay A 100"), changes: `
-		payins version:3→4
+		payins unapplied_amount:0→10000 version:3→4
 		+receipts 10000 0
 		+cases overpaid 10000 receipt:{receipt}
 		+postings received_unapplied clearing:bank -10000
 		+postings received_unapplied unapplied 10000
 		+events payin.overpaid`},
-	{name: "paid", given: "pay A 100", op: receives("pay B 1"), changes: "payins version:3→4" + kept1},
-	{name: "partially refunded", given: "pay A 100, refund 40", op: receives("pay B 1"), changes: "payins version:3→4" + kept1},
-	{name: "refunded", given: "pay A 100, refund 100", op: receives("pay B 1"), changes: "payins version:3→4" + kept1},
-	{name: "disputed", given: "pay A 100, dispute open", op: receives("pay B 1"), changes: "payins version:4→5" + kept1},
-	{name: "charged back", given: "pay A 100, dispute lost", op: receives("pay B 1"), changes: "payins version:5→6" + kept1},
+	{name: "paid", given: "pay A 100", op: receives("pay B 1"), changes: "payins unapplied_amount:0→100 version:3→4" + kept1},
+	{name: "partially refunded", given: "pay A 100, refund 40", op: receives("pay B 1"), changes: "payins unapplied_amount:0→100 version:3→4" + kept1},
+	{name: "refunded", given: "pay A 100, refund 100", op: receives("pay B 1"), changes: "payins unapplied_amount:0→100 version:3→4" + kept1},
+	{name: "disputed", given: "pay A 100, dispute open", op: receives("pay B 1"), changes: "payins unapplied_amount:0→100 version:4→5" + kept1},
+	{name: "charged back", given: "pay A 100, dispute lost", op: receives("pay B 1"), changes: "payins unapplied_amount:0→100 version:5→6" + kept1},
 	{name: "repays debt", given: "pay A 100, spend 70, dispute open", op: func(s *story) write.Operation {
 		s.payin = s.Payin("another order", "")
 		return receives("pay B 100")(s)

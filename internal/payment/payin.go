@@ -134,10 +134,13 @@ type Payin struct {
 	PaidAmount     money.Cents
 	RefundedAmount money.Cents
 	DisputedAmount money.Cents // set aside for disputes, or charged back
-	Fee            money.Cents
-	EndToEndID     string
-	Late           bool // paid after it expired or was canceled
-	Failure        *Failure
+	// UnappliedAmount is what was received beyond the order and is not applied, returned or written off:
+	// the sum of the open cases about it.
+	UnappliedAmount money.Cents
+	Fee             money.Cents
+	EndToEndID      string
+	Late            bool // paid after it expired or was canceled
+	Failure         *Failure
 
 	ExpiresAt time.Time
 	PaidAt    time.Time

@@ -10,6 +10,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/transition"
 )
 
 // Unapplied gives unapplied money of a pay-in back to its payer, by the decision on a case.
@@ -65,6 +66,9 @@ func (v *Unapplied) Check(l *store.Loaded) error {
 
 // Apply stores the refund, which Check allows, and holds its money.
 func (v *Unapplied) Apply(l *store.Loaded, c *store.Changes) error {
+	if err := transition.Unapplied(l, c, v.Merchant, v.Payin, -v.Amount); err != nil {
+		return err
+	}
 	p, _ := l.Payin(v.Merchant, v.Payin)
 	list, _ := v.split(l)
 	r := payment.Refund{

@@ -32,6 +32,9 @@ func (v *Resolve) owner() payment.ID {
 func needsBalances(v *Resolve, n *store.Needs) { n.Balances(v.opened.Merchant) }
 
 func needsOrder(v *Resolve, n *store.Needs) {
+	if v.opened.Kind == store.CaseOverpaid {
+		n.Payin(v.opened.Merchant, v.opened.Subject)
+	}
 	if !v.Order.IsZero() {
 		n.DisputesOfPayin(v.owner(), v.Order)
 		n.ExpectDeliveries(v.owner(), 1)
@@ -73,15 +76,25 @@ func payable(p *payment.Payin) error {
 func applyUnapplied(v *Resolve, l *store.Loaded, c *store.Changes) error {
 	m, amount := v.owner(), v.opened.Amount
 	if v.Order.IsZero() {
+		if err := v.takeUnapplied(l, c, amount); err != nil {
+			return err
+		}
 		if err := c.Post(m, v.opened.Subject, ledger.ReleaseUnapplied(amount)); err != nil {
 			return err
 		}
 		return transition.RepayDebt(l, c, m, v.opened.Subject)
 	}
 	p, _ := l.Payin(m, v.Order)
-	on, applied := payment.OnApplyShort, amount
-	if lacking := p.Lacking(); amount >= lacking {
-		on, applied = payment.OnApply, lacking
+	on, applied := payment.OnApplyShort, min(amount, p.Lacking())
+	if err := v.takeUnapplied(l, c, applied); err != nil {
+		return err
+	}
+	p, _ = l.Payin(m, v.Order) // it may be the one whose money is taken
+	if v.opened.Kind == store.CaseUnmatchedReceipt {
+		p.UnappliedAmount += amount - applied
+	}
+	if applied == p.Lacking() {
+		on = payment.OnApply
 		p.Late = p.LateAt(l.Now())
 		p.PaidAt, p.Failure = l.Now(), nil
 	}
@@ -101,6 +114,14 @@ func applyUnapplied(v *Resolve, l *store.Loaded, c *store.Changes) error {
 		v.Result.Rest = c.OpenCase(left)
 	}
 	return nil
+}
+
+// takeUnapplied reduces the unapplied amount of the order that the money was paid for, if it names one.
+func (v *Resolve) takeUnapplied(l *store.Loaded, c *store.Changes, amount money.Cents) error {
+	if v.opened.Kind != store.CaseOverpaid {
+		return nil
+	}
+	return transition.Unapplied(l, c, v.opened.Merchant, v.opened.Subject, -amount)
 }
 
 func needsWriteOff(v *Resolve, n *store.Needs) {
@@ -143,7 +164,10 @@ func checkWriteOff(v *Resolve, l *store.Loaded) error {
 }
 
 // writeOffUnapplied gives the money to the platform.
-func writeOffUnapplied(v *Resolve, _ *store.Loaded, c *store.Changes) error {
+func writeOffUnapplied(v *Resolve, l *store.Loaded, c *store.Changes) error {
+	if err := v.takeUnapplied(l, c, v.opened.Amount); err != nil {
+		return err
+	}
 	return c.Post(v.opened.Merchant, v.opened.Subject, ledger.WriteOffUnapplied(v.opened.Amount))
 }
 

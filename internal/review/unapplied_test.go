@@ -34,6 +34,7 @@ func TestUnappliedMoney(t *testing.T) {
 			d := newDesk(g.For(t))
 			_, v := d.overpaid()
 			d.WantDecision(d.operation(request(&v, store.ResolvedApply)), `
+				payins unapplied_amount:3000→0
 				cases closed_at:-→now resolution:→apply
 				+decisions resolved apply ana
 				+postings unapplied_released unapplied -3000

@@ -222,6 +222,13 @@ var merchantChecks = slices.Concat([]check{
 			(SELECT coalesce(SUM(amount), 0) FROM cases WHERE merchant_id = $1 AND closed_at = 0 AND kind IN ` + casesUnapplied + `) AS needed) AS pair
 			WHERE stored <> needed`},
 
+	{name: "surplus", proves: "the unapplied amount of each pay-in is the sum of the open cases about it",
+		count: countPayins + " AND unapplied_amount > 0",
+		defects: `SELECT id, 'the pay-in has ' || CAST(SUM(shown) AS TEXT) || ', open cases name ' || CAST(SUM(named) AS TEXT) FROM (
+			SELECT id, unapplied_amount AS shown, 0 AS named FROM payins WHERE merchant_id = $1 AND unapplied_amount > 0
+			UNION ALL SELECT subject_id, 0, amount FROM cases WHERE merchant_id = $1 AND closed_at = 0 AND kind = '` + string(CaseOverpaid) + `') AS pair
+			GROUP BY id HAVING SUM(shown) <> SUM(named)`},
+
 	{name: "pending", proves: "the pending balance is the sum of the receivables that have not settled", named: true,
 		count: "SELECT count(*) FROM receivables WHERE merchant_id = $1 AND state <> 'settled'",
 		defects: `SELECT 'pending', 'stored ' || CAST(stored AS TEXT) || ', receivables add up to ' || CAST(needed AS TEXT) FROM (SELECT

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/wire"
@@ -36,6 +37,18 @@ func Payin(l *store.Loaded, c *store.Changes, p *payment.Payin, links Links, on 
 	}
 	addEvent(c, payment.Event{Merchant: p.Merchant, Type: cell.Event, Subject: p.ID, Version: p.Version}, data, p.WebhookURL, p.WebhookDisabled)
 	return true, nil
+}
+
+// Unapplied changes the unapplied amount of a loaded pay-in, in cents. No event announces it: the caller
+// opens or closes the cases about the money, and posts its entry.
+func Unapplied(l *store.Loaded, c *store.Changes, merchant, payin payment.ID, by money.Cents) error {
+	p, ok := l.Payin(merchant, payin)
+	if !ok {
+		return fmt.Errorf("unapplied money of pay-in %s: %w", payin, store.ErrNotFound)
+	}
+	p.UnappliedAmount += by
+	c.SetPayin(p)
+	return nil
 }
 
 // Payout is Payin for payouts. Limits do not count a payout that fails or is canceled.

@@ -329,6 +329,7 @@ func writePaid(o *jsonwrite.Object, p *payment.Payin) {
 	o.IntIfAny("paidAmount", int64(p.PaidAmount))
 	o.IntIfAny("refundedAmount", int64(p.RefundedAmount))
 	o.IntIfAny("disputedAmount", int64(p.DisputedAmount))
+	o.IntIfAny("unappliedAmount", int64(p.UnappliedAmount))
 	if !p.PaidAt.IsZero() || p.Fee > 0 {
 		o.Int("fee", int64(p.Fee))
 		o.Int("netAmount", int64(p.PaidAmount-p.Fee))

@@ -154,6 +154,7 @@ CREATE TABLE payins (
     paid_amount     BIGINT NOT NULL CHECK (paid_amount >= 0),
     refunded_amount BIGINT NOT NULL CHECK (refunded_amount >= 0 AND refunded_amount <= paid_amount),
     disputed_amount BIGINT NOT NULL CHECK (disputed_amount >= 0),
+    unapplied_amount BIGINT NOT NULL CHECK (unapplied_amount >= 0),
     fee             BIGINT NOT NULL,
     end_to_end_id   TEXT   NOT NULL,
     late            BIGINT NOT NULL,

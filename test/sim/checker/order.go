@@ -8,7 +8,7 @@ type orderRow struct {
 
 	status, step, failure, endToEndID    string
 	version                              int64
-	paid, refunded, returned             int64 // cents
+	paid, refunded, returned, unapplied  int64 // cents
 	webhookDisabled, late                bool
 	nextAt, expiresAt, paidAt, updatedAt int64
 	detailsLength, lookUps               int64

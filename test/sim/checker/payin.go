@@ -12,6 +12,7 @@ func (c *columns) payin(r *orderRow) {
 	c.mutable.num("version", &r.version)
 	c.mutable.num("paid_amount", &r.paid)
 	c.mutable.num("refunded_amount", &r.refunded)
+	c.mutable.num("unapplied_amount", &r.unapplied)
 	c.mutable.num("fee", &r.fee)
 	c.mutable.flag("webhook_disabled", &r.webhookDisabled)
 	c.mutable.flag("late", &r.late)

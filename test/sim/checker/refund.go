@@ -404,6 +404,9 @@ func (c *Checker) checkRefunds(o *order) {
 	if refunded != o.refunded {
 		c.violatef(Amounts, o, "%d is refunded, its refunds say %d", o.refunded, refunded)
 	}
+	if o.unapplied != o.reported {
+		c.violatef(Incoming, o, "%d of a surplus are shown, cases report %d", o.unapplied, o.reported)
+	}
 	if o.reported != o.surplus-unapplied {
 		c.violatef(Incoming, o, "cases report %d of a surplus of %d, of which %d is given back", o.reported, o.surplus, unapplied)
 	}
