@@ -21,7 +21,6 @@ import (
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/merchant"
-	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/payout"
 	"github.com/porteira/porteira/internal/problem"
@@ -176,7 +175,8 @@ func (a *Admin) Inspect(ctx context.Context, v *store.Account) []processor.Findi
 func (a *Admin) compareBalance(ctx context.Context, id string, reader processor.BalanceReader) processor.Finding {
 	f := processor.Finding{Check: "ledger"}
 	there, err := reader.Balance(ctx)
-	here, other := a.clearing(ctx, id)
+	all, other := a.Store.AllBalances(ctx)
+	here := -all[ledger.Clearing(id)]
 	if err := errors.Join(err, other); err != nil {
 		f.Problem, f.Action = err.Error(), "Test again."
 		return f
@@ -191,22 +191,6 @@ func (a *Admin) compareBalance(ctx context.Context, id string, reader processor.
 		f.Action = "Test again in some minutes: money and fees in transit are on one side only. If a difference remains, something was not booked, such as money from before the account was added, or transfers in the processor's panel: compare its statement."
 	}
 	return f
-}
-
-// clearing is what the ledger has at an account: of all merchants, and of the platform.
-func (a *Admin) clearing(ctx context.Context, id string) (sum money.Cents, err error) {
-	merchants, err := a.Store.Merchants(ctx)
-	if err != nil {
-		return 0, err
-	}
-	for _, m := range append([]store.Merchant{{}}, merchants...) {
-		b, err := a.Store.Balances(ctx, m.ID)
-		if err != nil {
-			return 0, err
-		}
-		sum -= b[ledger.Clearing(id)]
-	}
-	return sum, nil
 }
 
 // AwaitedAccounts are the accounts, sorted, because of which new payouts of a merchant are refused

@@ -115,7 +115,7 @@ func (a *App) buildCore() {
 	o := CoreOptions{
 		Store: a.store, Env: a.env, Processors: a.accounts, Log: a.log, Marker: a.marker,
 		Links: a.links(), Changed: a.hub.Changed, Retention: a.cfg.DeliveryRetention,
-		Wakers: NewWakers(nil), Steps: AppSteps{Accounts: a.accounts.Follow, Check: a.checkAccounts, Register: a.register},
+		Wakers: NewWakers(nil), Steps: AppSteps{Accounts: a.accounts.Follow, Check: a.checkAccounts, Register: a.register, Balances: newBalanceReader(a.store, a.accounts, a.env.Clock).step},
 	}
 	if db.IsPostgres(a.cfg.Database) { // SQLite has one process only
 		o.Steps.Pages = func(ctx context.Context) (int, error) { return a.hub.Poll(ctx, a.store) }

@@ -49,6 +49,7 @@ const (
 	WorkerCheck     = "check-credentials"
 	WorkerClock     = "follow-clock"
 	WorkerPages     = "wake-pages"
+	WorkerBalances  = "read-balances"
 )
 
 // AppSteps are the steps of workers that an App adds to those of a Core. A nil step
@@ -62,6 +63,8 @@ type AppSteps struct {
 	Register worker.Step
 	// Clock applies the sandbox's clock offset, which another gateway may have moved.
 	Clock worker.Step
+	// Balances reads the money of accounts at their processors.
+	Balances worker.Step
 	// Pages wakes waiting pages after changes by other processes.
 	Pages worker.Step
 }
@@ -98,6 +101,7 @@ var table = []struct {
 	{WorkerCheck, time.Second, 5 * time.Second, func(_ *Core, o *CoreOptions) worker.Step { return o.Steps.Check }},
 	{WorkerRegister, 30 * time.Second, 30 * time.Second, func(_ *Core, o *CoreOptions) worker.Step { return o.Steps.Register }},
 	{WorkerClock, time.Second, time.Second, func(_ *Core, o *CoreOptions) worker.Step { return o.Steps.Clock }},
+	{WorkerBalances, time.Minute, 5 * time.Minute, func(_ *Core, o *CoreOptions) worker.Step { return o.Steps.Balances }},
 	{WorkerPages, 1500 * time.Millisecond, 30 * time.Second, func(_ *Core, o *CoreOptions) worker.Step { return o.Steps.Pages }},
 }
 

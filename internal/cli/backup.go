@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"github.com/porteira/porteira/internal/app"
+	"github.com/porteira/porteira/internal/query"
+	"github.com/porteira/porteira/internal/store"
 )
 
 type backupCommand struct {
@@ -28,6 +30,9 @@ func (c *backupCommand) Run(r *runner) error {
 			return fmt.Errorf("%s already exists: choose another file", to)
 		}
 		if err != nil {
+			return err
+		}
+		if err := query.Record(r.ctx, a.Store, store.SettingBackedUp, query.BackedUp{At: a.Clock.Now()}); err != nil {
 			return err
 		}
 		return r.out.show(struct {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +11,7 @@ import (
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/query"
 	"github.com/porteira/porteira/internal/store"
 )
 
@@ -61,7 +61,10 @@ func (d *doctor) examine() (findings []processor.Finding) {
 		{"clock", d.clocks},
 		{"accounts", d.accounts},
 		{"work", d.work},
+		{"outcomes", d.unknowns},
+		{"webhooks", d.webhooks},
 		{"cases", d.cases},
+		{"verification", d.records},
 	} {
 		list, err := check.of()
 		if err != nil {
@@ -235,6 +238,13 @@ func (d *doctor) accounts() ([]processor.Finding, error) {
 			})
 		} else {
 			own = append(own, inspections[i]...)
+			r, err := query.ReadingOf(d.ctx, d.a.Store, v.ID)
+			if err != nil {
+				return findings, err
+			}
+			if f := checkGap(&r); f != nil {
+				own = append(own, *f)
+			}
 		}
 		for _, f := range own {
 			f.Check = strings.TrimSuffix("account "+v.ID+", "+f.Check, ", ")
@@ -287,28 +297,4 @@ func checkFeeds(id string, feeds []store.Feed, texts []string) (findings []proce
 		findings = append(findings, f)
 	}
 	return findings
-}
-
-// cases counts the cases that nobody has resolved.
-func (d *doctor) cases() ([]processor.Finding, error) {
-	stopping, err := d.a.Store.StoppingCases(d.ctx)
-	if err != nil {
-		return nil, err
-	}
-	const most = 1000
-	open, err := d.a.Store.OpenCases(d.ctx, most+1)
-	if err != nil {
-		return nil, err
-	}
-	f := processor.Finding{Check: "cases", Detail: plural(len(open), "open case", "open cases")}
-	if len(open) > most {
-		f.Detail = fmt.Sprintf("more than %d open cases", most)
-	}
-	if len(open) > 0 {
-		f.Action = "porteira case list lists them, and porteira case show ID how to resolve one."
-	}
-	if len(stopping) > 0 {
-		f.Problem = plural(len(stopping), "case stops payouts", "cases stop payouts") + ", of " + f.Detail
-	}
-	return []processor.Finding{f}, nil
 }

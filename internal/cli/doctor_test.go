@@ -2,11 +2,14 @@ package cli
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/query"
 	"github.com/porteira/porteira/internal/store"
 )
 
@@ -131,9 +134,83 @@ func TestDoctorLists(t *testing.T) {
 // If gateways run, overdue work has another cause.
 func TestDoctorOverdue(t *testing.T) {
 	t.Parallel()
-	q := &queue{name: "charges", others: "Or another cause."}
-	const want = "Gateways run, but are late: see their log, and porteira_worker_consecutive_failures in their metrics. Or another cause."
-	if got := overdue(q, []string{"efi", "inter"}, true); got.Problem != "charges: due for more than 10 minutes, at efi, inter" || got.Action != want {
+	now := time.Unix(1_700_000_000, 0)
+	w := &query.Work{Kind: store.WorkCharges, Due: []store.Oldest{{Account: "inter", Since: now.Add(-time.Hour)}, {Account: "efi", Since: now.Add(-2 * time.Hour)}}}
+	const want = "Gateways run, but are late: see their log, and porteira_worker_consecutive_failures in their metrics. Or the processor does not answer: porteira account test checks it."
+	if got := overdue(w, now, true); got.Problem != "charges: due for 2h, at efi, inter" || got.Action != want {
 		t.Errorf("%+v", got)
+	}
+	if got := overdue(w, now, false); got.Action != "Start a gateway." {
+		t.Errorf("%+v", got)
+	}
+}
+
+// What is unknown is noted at first, and wrong after an hour.
+func TestDoctorUnknown(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_700_000_000, 0)
+	for _, row := range []struct {
+		age             time.Duration
+		count           int64
+		detail, problem string
+	}{
+		{0, 0, "none is unknown", ""},
+		{time.Minute, 1, "unknown: 1 payout, the oldest for 1m", ""},
+		{2 * time.Hour, 2, "", "unknown: 2 payouts, the oldest for 2h"},
+	} {
+		got := checkUnknowns([]store.Unknown{{Subject: "payout", Count: row.count, Since: now.Add(-row.age)}, {Subject: "refund"}}, now)
+		if len(got) != 1 || got[0].Detail != row.detail || got[0].Problem != row.problem || (got[0].Action == "") != (row.count == 0) {
+			t.Errorf("%v: %+v", row.age, got)
+		}
+	}
+}
+
+// Money in transit is no problem, a difference that every reading of two hours had is one.
+func TestDoctorGap(t *testing.T) {
+	t.Parallel()
+	readings := func(n int, gap money.Cents, last money.Cents) *query.Reading {
+		r := &query.Reading{Account: "efi", There: 900, Here: 1000}
+		for range n - 1 {
+			r.Gaps = append(r.Gaps, gap)
+		}
+		r.Gaps = append(r.Gaps, last)
+		return r
+	}
+	for _, row := range []struct {
+		r    *query.Reading
+		want string
+	}{
+		{&query.Reading{}, ""},
+		{readings(11, -100, -100), ""},
+		{readings(12, -100, 0), ""},
+		{readings(12, -100, -30), "differed by less than -R$ 0.30"},
+		{readings(12, 5, 5), "differed by less than R$ 0.05"},
+	} {
+		got := checkGap(row.r)
+		if (got == nil) != (row.want == "") || got != nil && !strings.HasSuffix(got.Problem, row.want) {
+			t.Errorf("%+v: %+v", row.r.Gaps, got)
+		}
+	}
+}
+
+// The last verification and the last backup are noted when they are old; defects are wrong.
+func TestDoctorRecords(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_700_000_000, 0)
+	for _, row := range []struct {
+		got             processor.Finding
+		action, problem bool
+	}{
+		{checkVerified(query.Verified{}, now), true, false},
+		{checkVerified(query.Verified{At: now.Add(-time.Hour)}, now), false, false},
+		{checkVerified(query.Verified{At: now.Add(-8 * 24 * time.Hour)}, now), true, false},
+		{checkVerified(query.Verified{At: now, Defects: 1}, now), true, true},
+		{checkBackup(query.BackedUp{}, now), true, false},
+		{checkBackup(query.BackedUp{At: now.Add(-time.Hour)}, now), false, false},
+		{checkBackup(query.BackedUp{At: now.Add(-72 * time.Hour)}, now), true, false},
+	} {
+		if (row.got.Action != "") != row.action || (row.got.Problem != "") != row.problem {
+			t.Errorf("%+v", row.got)
+		}
 	}
 }

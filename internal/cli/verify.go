@@ -9,6 +9,7 @@ import (
 
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/query"
 	"github.com/porteira/porteira/internal/store"
 )
 
@@ -72,6 +73,11 @@ func (c *verifyCommand) Run(r *runner) error {
 			}
 			result.Merchants = append(result.Merchants, m)
 			r.out.people(func(w io.Writer) { printProven(w, &m) })
+		}
+		if c.Merchant == "" {
+			if err := query.Record(r.ctx, a.Store, store.SettingVerified, query.Verified{At: a.Clock.Now(), Defects: result.Defects}); err != nil {
+				return err
+			}
 		}
 		return r.out.show(result, func(w io.Writer) { printVerdict(w, &result) })
 	})

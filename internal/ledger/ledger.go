@@ -48,6 +48,11 @@ func Clearing(processor string) Account { return Account(clearingPrefix + proces
 // IsClearing reports whether a stands for money at a processor.
 func (a Account) IsClearing() bool { return strings.HasPrefix(string(a), clearingPrefix) }
 
+// Processor is the processor account whose clearing account a is; ok is false if it is none.
+func (a Account) Processor() (id string, ok bool) {
+	return strings.CutPrefix(string(a), clearingPrefix)
+}
+
 // InStatement reports whether a is one of the merchant's own accounts, which its statement
 // and GET /balance have. The others are the platform's.
 func (a Account) InStatement() bool { return slices.Contains(StatementAccounts, a) }

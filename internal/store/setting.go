@@ -15,6 +15,11 @@ const (
 	SettingSandbox     = "sandbox"      // "true" once porteira dev has opened the database; it stays so
 	SettingClockOffset = "clock-offset" // how far the sandbox's clock is ahead, as a Go duration
 	SettingPublicURL   = "public-url"   // of the gateway that started last, for commands
+	SettingVerified    = "last-verify"  // JSON: when and how porteira verify ended
+	SettingBackedUp    = "last-backup"  // JSON: when porteira backup ended
+
+	// SettingReading begins the name of the last reading of an account's money at its processor: JSON.
+	SettingReading = "balance-of:"
 )
 
 type setting struct{ name, value string }
@@ -64,6 +69,13 @@ func (s *Store) Setting(ctx context.Context, name string) (string, error) {
 		return "", nil
 	}
 	return value, err
+}
+
+// SettingsLike reads the settings whose names begin with a text, in the order of their names.
+func (s *Store) SettingsLike(ctx context.Context, beginning string) ([]string, error) {
+	rows, err := s.db.Query(ctx, "SELECT "+settingTable.selected+" FROM settings t WHERE substr(t.name, 1, $2) = $1 ORDER BY t.name", beginning, len(beginning))
+	list, err := db.Collect(rows, err, scanSetting)
+	return list, s.db.ReadError("settings", err)
 }
 
 // Setting is Store.Setting within the transaction, which locks it.

@@ -117,7 +117,7 @@ var layers = []layer{
 	{"sandboxcontrol", plain, "httpapi checkout wire sandboxbank/bankapi payin processor" + rows + middle + basics},
 
 	// Assembly and commands. Only app imports concrete processors.
-	{"app", plain, "api httpapi checkout sandboxcontrol sandboxbank sandboxbank/apipixface sandboxbank/asaasface processor/sandbox processor/* processor wire webhook config" +
+	{"app", plain, "api httpapi checkout sandboxcontrol sandboxbank sandboxbank/apipixface sandboxbank/asaasface processor/sandbox processor/* processor query wire webhook config" +
 		rows + middle + basics + writing + useCases + libraries},
 	{"bench", plain, "account app config processor wire" + rows + middle + basics + writing + useCases + libraries},
 	{"cli", plain, "app bench config merchant account processor review query wire" + rows + middle + basics + libraries},

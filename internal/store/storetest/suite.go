@@ -45,6 +45,7 @@ var topics = []struct {
 	{"capacity", capacityTests},
 	{"nodes", nodeTests},
 	{"lists", listTests},
+	{"facts", factTests},
 	{"commits", commitTests},
 	{"several operations in a commit", groupTests},
 }
