@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -252,7 +253,7 @@ func park(c *store.Changes, p *payment.Payout) {
 func transferRequest(p *payment.Payout) processor.TransferRequest {
 	return processor.TransferRequest{
 		ExternalID: p.ExternalID, Amount: p.Amount, KeyType: p.PIXKeyType, Key: p.Beneficiary.Key(),
-		Name: p.Beneficiary.Name, Document: p.Beneficiary.Document,
+		Name: strings.TrimSpace(p.Beneficiary.Name), Document: p.Beneficiary.Document,
 	}
 }
 

@@ -40,6 +40,15 @@ type Rules struct {
 	Today string
 }
 
+// requireText is require for a text, which must have a visible character.
+func (e *Errors) requireText(p Path, f Field[string]) bool {
+	if f.Set && !isVisible(f.V) {
+		e.Add(p, problem.CodeRequired, "is required: must have a visible character")
+		return false
+	}
+	return e.require(p, f.Set)
+}
+
 func (e *Errors) require(p Path, set bool) bool {
 	if !set {
 		e.Add(p, problem.CodeRequired, "is required")
@@ -59,6 +68,25 @@ func (e *Errors) text(p Path, value string, max int) bool {
 		return false
 	}
 	return true
+}
+
+// shown checks a text that people read to know a person, an item, an address or a file. It must
+// have a visible character, and none that makes it read in another order than it is sent.
+func (e *Errors) shown(p Path, value string, max int) {
+	switch {
+	case !e.text(p, value, max):
+	case !isVisible(value):
+		e.Add(p, problem.CodeTooShort, "must have a visible character")
+	case strings.ContainsFunc(value, isOverride):
+		e.Add(p, problem.CodeInvalidFormat, "must not contain characters that change the direction of text, U+202A to U+202E and U+2066 to U+2069")
+	}
+}
+
+// requireShown is shown for a required text.
+func (e *Errors) requireShown(p Path, f Field[string], max int) {
+	if e.requireText(p, f) {
+		e.shown(p, f.V, max)
+	}
 }
 
 // plainText is text without the check for card numbers.
@@ -84,7 +112,7 @@ func (e *Errors) number(p Path, value, low, high int64) {
 
 // oneOf checks a string that must be in a list.
 func (e *Errors) oneOf(p Path, f Field[string], allowed []string) {
-	if e.require(p, f.Set) && !slices.Contains(allowed, f.V) {
+	if e.requireText(p, f) && !slices.Contains(allowed, f.V) {
 		e.Add(p, problem.CodeNotAllowed, "must be one of "+strings.Join(allowed, ", "))
 	}
 }
@@ -97,7 +125,7 @@ func (e *Errors) amount(f Field[int64], high money.Cents) {
 }
 
 func (e *Errors) reference(f Field[string]) {
-	if p := At("", "referenceId"); e.require(p, f.Set) {
+	if p := At("", "referenceId"); e.requireText(p, f) {
 		e.text(p, f.V, referenceMax)
 	}
 }
@@ -109,10 +137,11 @@ func ValidReference(s string) bool {
 	return errs.plainText(At("", "referenceId"), s, referenceMax)
 }
 
-// document checks the format of a CPF or CNPJ, and its check digits if the
+// document checks the format of a required CPF or CNPJ, and its check digits if the
 // processor requires that.
-func (e *Errors) document(p Path, value string, checkDigits bool) {
-	if !e.text(p, value, textMax) {
+func (e *Errors) document(p Path, f Field[string], checkDigits bool) {
+	value := f.V
+	if !e.requireText(p, f) || !e.text(p, value, textMax) {
 		return
 	}
 	if _, err := taxid.CheckForm(value); err != nil {
@@ -228,6 +257,20 @@ func (e *Errors) webhookURL(f Field[string], rules Rules) {
 // invisible are the characters that no reader sees: format characters, and those that Unicode calls
 // default ignorable, such as the fillers of Hangul.
 var invisible = []*unicode.RangeTable{unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector}
+
+// isOverride reports whether a character changes the direction of the text behind it.
+func isOverride(r rune) bool { return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 }
+
+// isVisible reports whether a text has a letter, digit, mark of punctuation or symbol that readers
+// see. A Braille pattern without dots is a symbol too.
+func isVisible(s string) bool {
+	return strings.ContainsFunc(s, func(r rune) bool {
+		if r < utf8.RuneSelf {
+			return r > ' ' && r != 0x7f
+		}
+		return unicode.In(r, unicode.L, unicode.N, unicode.P, unicode.S) && !unicode.In(r, invisible...) && r != '\u2800'
+	})
+}
 
 func hasControl(s string) bool {
 	for _, r := range s {

@@ -90,22 +90,18 @@ func readAddress(address value) (a AddressRequest) {
 
 func (c *CustomerRequest) check(rules Rules, errs *Errors) {
 	const parent = "customer"
-	if p := At(parent, "name"); errs.require(p, c.Name.Set) {
-		errs.text(p, c.Name.V, textMax)
-	}
-	if p := At(parent, "document"); errs.require(p, c.Document.Set) {
-		errs.document(p, c.Document.V, rules.ChecksDocuments)
-	}
+	errs.requireShown(At(parent, "name"), c.Name, textMax)
+	errs.document(At(parent, "document"), c.Document, rules.ChecksDocuments)
 	if c.Email.Set {
 		if p := At(parent, "email"); errs.text(p, c.Email.V, emailMax) && !looksLikeEmail(c.Email.V) {
-			errs.Add(p, problem.CodeInvalidFormat, "must be an email address")
+			errs.Add(p, problem.CodeInvalidFormat, "must be an email address, without blanks around it")
 		}
 	}
 	if c.Phone.Set {
 		p := At(parent, "phone")
-		if errs.text(p, c.Phone.V, textMax) &&
-			(len(c.Phone.V) < phoneMin || len(c.Phone.V) > phoneMax || !allDigits(c.Phone.V)) {
-			errs.Add(p, problem.CodeInvalidFormat, "must be 10 to 13 digits")
+		digits := strings.TrimPrefix(c.Phone.V, "+")
+		if errs.text(p, c.Phone.V, textMax) && (len(digits) < phoneMin || len(digits) > phoneMax || !allDigits(digits)) {
+			errs.Add(p, problem.CodeInvalidFormat, "must be 10 to 13 digits, with or without + before them")
 		}
 	}
 	if c.Address.Set {
@@ -123,19 +119,21 @@ func (a *AddressRequest) check(errs *Errors) {
 		{"neighborhood", &a.Neighborhood}, {"city", &a.City},
 	} {
 		if f.field.Set {
-			errs.text(At(parent, f.name), f.field.V, textMax)
+			errs.shown(At(parent, f.name), f.field.V, textMax)
 		}
 	}
-	if p := At(parent, "state"); a.State.Set && errs.text(p, a.State.V, textMax) && !slices.Contains(states, a.State.V) {
-		errs.Add(p, problem.CodeInvalidFormat, "must be the two-letter code of a Brazilian state, in capitals")
+	if p := At(parent, "state"); a.State.Set && errs.text(p, a.State.V, textMax) && !isState(a.State.V) {
+		errs.Add(p, problem.CodeInvalidFormat, "must be the two-letter code of a Brazilian state")
 	}
 	if p := At(parent, "zipCode"); a.ZipCode.Set && errs.text(p, a.ZipCode.V, textMax) && !isZipCode(a.ZipCode.V) {
 		errs.Add(p, problem.CodeInvalidFormat, "must be 8 digits, with or without a hyphen after the fifth")
 	}
-	if p := At(parent, "country"); a.Country.Set && errs.text(p, a.Country.V, textMax) && a.Country.V != "BR" {
+	if p := At(parent, "country"); a.Country.Set && errs.text(p, a.Country.V, textMax) && !(len(a.Country.V) == 2 && strings.EqualFold(a.Country.V, "BR")) {
 		errs.Add(p, problem.CodeNotAllowed, "must be BR")
 	}
 }
+
+func isState(s string) bool { return len(s) == 2 && slices.Contains(states, strings.ToUpper(s)) }
 
 func isZipCode(s string) bool {
 	switch len(s) {

@@ -72,7 +72,7 @@ func TestDecodeProblems(t *testing.T) {
 		{" \r\n\t" + minimalPayin + " \n", "", ""},
 		{"", problem.MalformedJSON, ""},
 		{" ", problem.MalformedJSON, ""},
-		{"\xef\xbb\xbf" + minimalPayin, problem.MalformedJSON, ""},
+		{"\xef\xbb\xbf" + minimalPayin, "", ""}, {"\xef\xbb\xbf", problem.MalformedJSON, ""}, {"\xef\xbb\xbf\xef\xbb\xbf" + minimalPayin, problem.MalformedJSON, ""},
 		{minimalPayin + "x", problem.MalformedJSON, ""},
 		{minimalPayin + minimalPayin, problem.MalformedJSON, ""},
 		{minimalPayin + "\x00", problem.MalformedJSON, ""},
@@ -101,7 +101,13 @@ func TestDecodeProblems(t *testing.T) {
 		{withField(`"items":[[{"x":1}]]`), problem.ValidationFailed, "items[0] invalid_type"},
 		{withField(`"items":{}`), problem.ValidationFailed, "items invalid_type"},
 		{withField(`"metadata":{"a":1,"b.c":[]}`), problem.ValidationFailed, `metadata.a invalid_type, metadata["b.c"] invalid_type`},
-		{withField(`"metadata":[]`), problem.ValidationFailed, `metadata invalid_type`},
+		{withField(`"metadata":[],"description":"","dueDate":"","webhookUrl":"","returnUrl":""`), "", ""},
+		{withField(`"metadata":{"a":""}`), "", ""},
+		{withField(`"metadata":[1]`), problem.ValidationFailed, `metadata invalid_type`},
+		{strings.Replace(minimalPayin, `"Maria"`, `"Maria","email":"","phone":"","address":[]`, 1), "", ""},
+		{strings.Replace(minimalPayin, `"Maria"`, `"Maria","address":{"street":"","state":"","zipCode":"","country":""}`, 1), "", ""},
+		{strings.Replace(minimalPayin, `"Maria"`, `""`, 1), problem.ValidationFailed, "customer.name required"},
+		{`{"customer":[],"amount":""}`, problem.ValidationFailed, "amount invalid_type, customer required, paymentMethod required, referenceId required"},
 		{withField(`"expiresIn":"600"`), problem.ValidationFailed, "expiresIn invalid_type"},
 		{`{"customer":"x","amount":null}`, problem.ValidationFailed,
 			"amount required, customer invalid_type, paymentMethod required, referenceId required"},
@@ -165,6 +171,26 @@ func TestDecodePayout(t *testing.T) {
 		"pixKey invalid_type, pixKeyType required, referenceId required, x unknown_field"
 	if got := invalidOf(err); err.Kind != problem.UnknownField || got != want {
 		t.Errorf("invalid fields are %s", got)
+	}
+}
+
+// What is wrong with a value is said to somebody who believes that it is right.
+func TestDetails(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ from, to, want string }{
+		{`100`, `"12990"`, "must be a number, not a string: an integer of cents: 1290 is R$ 12,90"},
+		{`100`, `12.90`, "must be an integer of cents: 1290 is R$ 12,90"},
+		{`100`, `1e2`, "must be an integer of cents: 1290 is R$ 12,90"},
+		{`"52998224725"`, `52998224725`, "must be a string: put it in quotes"},
+		{`"Maria"`, `"Maria","email":"m@a.br "`, "must be an email address, without blanks around it"},
+		{`"Maria"`, `" "`, "is required: must have a visible character"},
+		{`100`, `100,"items":[{"title":"a","quantity":"1","unitPrice":1,"tangible":true}]`, "must be a number, not a string: an integer without fraction or exponent"},
+		{`100`, `100,"items":[{"title":"a","quantity":1,"unitPrice":1,"tangible":"true"}]`, "must be true or false, without quotes"},
+	} {
+		_, err := testDecoder.Payin([]byte(strings.Replace(minimalPayin, row.from, row.to, 1)))
+		if err == nil || len(err.Fields) != 1 || err.Fields[0].Detail != row.want {
+			t.Errorf("%s: %v, want %s", row.to, err.Fields, row.want)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -89,7 +90,7 @@ func readFiles(list value) []FileRequest {
 
 // Check adds every invalid field of r to errs.
 func (r *DefenseRequest) Check(_ Rules, errs *Errors) {
-	if p := At("", "text"); errs.require(p, r.Text.Set) {
+	if p := At("", "text"); errs.requireText(p, r.Text) {
 		errs.prose(p, r.Text.V, defenseTextMax)
 	}
 	if len(r.Files.V) > defenseFilesMax {
@@ -124,11 +125,9 @@ var fileTypes = []struct{ name, begins string }{
 
 // check returns the decoded content; nil if it is invalid.
 func (f *FileRequest) check(parent string, errs *Errors) []byte {
-	if p := At(parent, "name"); errs.require(p, f.Name.Set) {
-		errs.text(p, f.Name.V, textMax)
-	}
+	errs.requireShown(At(parent, "name"), f.Name, textMax)
 	i := slices.IndexFunc(fileTypes, func(t struct{ name, begins string }) bool { return t.name == f.Type.V })
-	if p := At(parent, "type"); errs.require(p, f.Type.Set) && i < 0 {
+	if p := At(parent, "type"); errs.requireText(p, f.Type) && i < 0 {
 		errs.Add(p, problem.CodeNotAllowed, "must be application/pdf, image/png or image/jpeg")
 	}
 	p := At(parent, "content")
@@ -137,7 +136,7 @@ func (f *FileRequest) check(parent string, errs *Errors) []byte {
 	}
 	content, err := base64.StdEncoding.Strict().DecodeString(f.Content.V)
 	switch {
-	case err != nil:
+	case err != nil || strings.ContainsAny(f.Content.V, "\r\n"): // Go skips line breaks
 		errs.Add(p, problem.CodeInvalidFormat, "must be base64, with padding and without line breaks")
 	case len(content) == 0:
 		errs.Add(p, problem.CodeTooShort, "must not be empty")

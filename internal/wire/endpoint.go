@@ -51,10 +51,10 @@ func (q *EndpointRequest) read(body value, change bool) {
 		case name == "events":
 			q.Events = v.filters()
 		case name == "description":
-			if q.Description = v.text(); change && q.Description.Set && q.Description.V == "" {
+			if q.Description = v.textOrEmpty(); change && q.Description.Set && q.Description.V == "" {
 				continue
 			}
-			if q.Description.Set {
+			if q.Description.Set = q.Description.V != ""; q.Description.Set {
 				v.r.errs.text(At("", name), q.Description.V, textMax)
 			}
 		case name == "enabled" && change:
@@ -78,7 +78,7 @@ func (v value) filters() (list Field[[]string]) {
 	}
 	seen := map[string]bool{}
 	for entry := range v.children() {
-		f := entry.text()
+		f := entry.textOrEmpty()
 		switch {
 		case !f.Set:
 			if entry.node().kind == kindNull {

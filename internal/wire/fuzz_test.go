@@ -50,6 +50,7 @@ func FuzzDecodePayin(f *testing.F) {
 		if err != nil {
 			return
 		}
+		body = bytes.TrimPrefix(body, byteOrderMark)
 		checkURL(t, q.WebhookURL)
 		checkURL(t, q.ReturnURL)
 		if q.Amount.V < 1 || !ValidReference(q.ReferenceID.V) {
@@ -84,6 +85,7 @@ func FuzzDecodePayout(f *testing.F) {
 		if err != nil {
 			return
 		}
+		body = bytes.TrimPrefix(body, byteOrderMark)
 		checkURL(t, q.WebhookURL)
 		normal, bad := pixkey.Normalize(pixkey.Type(q.PIXKeyType.V), q.PIXKey.V)
 		if q.Amount.V < 1 || bad != nil || q.NormalKey != normal || !ValidReference(q.ReferenceID.V) {
@@ -103,6 +105,7 @@ func checkDecoded(t *testing.T, body []byte, schema *openapi3.Schema, err *probl
 	if bytes.Count(body, []byte(","))+bytes.Count(body, []byte("["))+bytes.Count(body, []byte("{")) >= nodesMax {
 		return // perhaps too many values
 	}
+	body = bytes.TrimPrefix(body, byteOrderMark)
 	formed := wellFormed(body)
 	if err == nil {
 		var value any

@@ -45,7 +45,7 @@ func readItem(item value) (r ItemRequest) {
 		case "quantity":
 			r.Quantity = v.integer()
 		case "unitPrice":
-			r.UnitPrice = v.integer()
+			r.UnitPrice = v.cents()
 		case "tangible":
 			r.Tangible = v.boolean()
 		default:
@@ -63,9 +63,7 @@ func checkItems(items []ItemRequest, errs *Errors) {
 	}
 	for i := range items {
 		item := &items[i]
-		if p := atEntry(parent, i, "title"); errs.require(p, item.Title.Set) {
-			errs.text(p, item.Title.V, textMax)
-		}
+		errs.requireShown(atEntry(parent, i, "title"), item.Title, textMax)
 		if p := atEntry(parent, i, "quantity"); errs.require(p, item.Quantity.Set) {
 			errs.number(p, item.Quantity.V, 1, quantityMax)
 		}

@@ -78,7 +78,7 @@ func (r *PayinRequest) read(body value) {
 		case "paymentMethod":
 			r.Method = v.text()
 		case "amount":
-			r.Amount = v.integer()
+			r.Amount = v.cents()
 		case "referenceId":
 			r.ReferenceID = v.text()
 		case "webhookUrl":
@@ -174,7 +174,7 @@ func (r *PayinRequest) Check(rules Rules, errs *Errors) {
 // checkMethod returns the method; "" if it is invalid.
 func (r *PayinRequest) checkMethod(errs *Errors) payment.Method {
 	p := At("", "paymentMethod")
-	if !errs.require(p, r.Method.Set) {
+	if !errs.requireText(p, r.Method) {
 		return ""
 	}
 	if m := payment.Method(r.Method.V); slices.Contains(payment.Methods, m) {

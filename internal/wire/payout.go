@@ -36,7 +36,7 @@ func (r *PayoutRequest) read(body value) {
 	for v := range body.children() {
 		switch v.name() {
 		case "amount":
-			r.Amount = v.integer()
+			r.Amount = v.cents()
 		case "pixKey":
 			r.PIXKey = v.text()
 		case "pixKeyType":
@@ -66,12 +66,8 @@ func (r *PayoutRequest) MayRepeat(invalid *problem.Error) bool {
 func (r *PayoutRequest) Check(rules Rules, errs *Errors) {
 	errs.amount(r.Amount, money.Max)
 	r.checkKey(rules, errs)
-	if p := At("", "beneficiaryName"); errs.require(p, r.BeneficiaryName.Set) {
-		errs.text(p, r.BeneficiaryName.V, textMax)
-	}
-	if p := At("", "beneficiaryDocument"); errs.require(p, r.BeneficiaryDocument.Set) {
-		errs.document(p, r.BeneficiaryDocument.V, rules.ChecksDocuments)
-	}
+	errs.requireShown(At("", "beneficiaryName"), r.BeneficiaryName, textMax)
+	errs.document(At("", "beneficiaryDocument"), r.BeneficiaryDocument, rules.ChecksDocuments)
 	errs.reference(r.ReferenceID)
 	errs.webhookURL(r.WebhookURL, rules)
 }
@@ -79,13 +75,13 @@ func (r *PayoutRequest) Check(rules Rules, errs *Errors) {
 func (r *PayoutRequest) checkKey(rules Rules, errs *Errors) {
 	keyAt, typeAt := At("", "pixKey"), At("", "pixKeyType")
 	var keyType pixkey.Type
-	if errs.require(typeAt, r.PIXKeyType.Set) {
+	if errs.requireText(typeAt, r.PIXKeyType) {
 		var err error
 		if keyType, err = pixkey.ParseType(r.PIXKeyType.V); err != nil {
 			errs.Add(typeAt, problem.CodeNotAllowed, "must be CPF, CNPJ, EMAIL, PHONE or EVP")
 		}
 	}
-	if !errs.require(keyAt, r.PIXKey.Set) || !errs.text(keyAt, r.PIXKey.V, pixkey.MaxEmail) || keyType == "" {
+	if !errs.requireText(keyAt, r.PIXKey) || !errs.text(keyAt, r.PIXKey.V, pixkey.MaxEmail) || keyType == "" {
 		return
 	}
 	normal, err := pixkey.Normalize(keyType, r.PIXKey.V)

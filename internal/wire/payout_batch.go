@@ -65,6 +65,7 @@ func newBatchReader(d *Decoder) *batchReader {
 
 // readJSON reads the members of the body. Its error means that the body is malformed.
 func (b *batchReader) readJSON(body []byte) *problem.Error {
+	body = bytes.TrimPrefix(body, byteOrderMark)
 	// Names are compared here and in each item, where there are few.
 	dec := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true))
 	switch kind := dec.PeekKind(); {

@@ -66,7 +66,7 @@ func TestPayoutBatch(t *testing.T) {
 		{"half", batch(item("a"))[:40], "malformed_json"},
 		{"more after it", batch(item("a")) + "{}", "malformed_json"},
 		{"invalid UTF-8", strings.Replace(batch(item("a")), `"b"`, "\"\xff\"", 1), "malformed_json"},
-		{"a byte order mark", "\xef\xbb\xbf" + batch(item("a")), "malformed_json"},
+		{"a byte order mark", "\xef\xbb\xbf" + batch(item("a")), ""},
 		{"an item nested too deep", batch(strings.Replace(item("a"), "{", `{"x":`+strings.Repeat("[", 9)+strings.Repeat("]", 9)+`,`, 1)), "malformed_json"},
 	} {
 		r, invalid := testDecoder.PayoutBatch([]byte(row.body))
@@ -313,7 +313,7 @@ func FuzzPayoutBatch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		r, invalid := testDecoder.PayoutBatch(body)
 		checkBatch(t, r, invalid)
-		if alone, bad := testDecoder.Payout(body); bad == nil { // an item means what it means alone
+		if alone, bad := testDecoder.Payout(body); bad == nil && !bytes.HasPrefix(body, byteOrderMark) { // an item means what it means alone
 			r, invalid := testDecoder.PayoutBatch([]byte(batch(string(body))))
 			if invalid != nil || !bytes.Equal(r.Items[0].Fingerprint, alone.Fingerprint) || r.Items[0].NormalKey != alone.NormalKey {
 				t.Errorf("alone it is accepted, in a batch: %v", invalid)

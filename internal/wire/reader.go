@@ -64,26 +64,44 @@ func (v value) failUnknown() {
 
 func (v value) failType(want string) { v.fail(problem.CodeInvalidType, "must be "+want) }
 
+// text reads a string. An empty one is absent, as null is.
 func (v value) text() Field[string] {
+	text := v.textOrEmpty()
+	text.Set = text.V != ""
+	return text
+}
+
+// textOrEmpty is text for a field in which an empty string has a meaning.
+func (v value) textOrEmpty() Field[string] {
 	switch n := v.node(); n.kind {
 	case kindString:
 		return Some(unquote(n.raw))
 	case kindNull:
+	case kindNumber:
+		v.failType("a string: put it in quotes")
 	default:
 		v.failType("a string")
 	}
 	return Field[string]{}
 }
 
+// cents reads an amount.
+func (v value) cents() Field[int64] { return v.integerOf(" of cents: 1290 is R$ 12,90") }
+
 // integer reads a JSON integer. A fraction, an exponent and -0 are rejected, as
 // floating point would blur or lose them.
-func (v value) integer() Field[int64] {
+func (v value) integer() Field[int64] { return v.integerOf(" without fraction or exponent") }
+
+func (v value) integerOf(unit string) Field[int64] {
 	n := v.node()
 	switch {
 	case n.kind == kindNull:
 		return Field[int64]{}
+	case n.kind == kindString:
+		v.failType("a number, not a string: an integer" + unit)
+		return Field[int64]{}
 	case n.kind != kindNumber, strings.ContainsAny(n.raw, ".eE"), n.raw == "-0":
-		v.failType("an integer without fraction or exponent")
+		v.failType("an integer" + unit)
 		return Field[int64]{}
 	}
 	i, err := strconv.ParseInt(n.raw, 10, 64)
@@ -101,14 +119,22 @@ func (v value) boolean() Field[bool] {
 	case kindFalse:
 		return Some(false)
 	case kindNull:
+	case kindString:
+		v.failType("true or false, without quotes")
 	default:
 		v.failType("true or false")
 	}
 	return Field[bool]{}
 }
 
-// isObject reports whether the value is an object, to be read with children.
-func (v value) isObject() bool { return v.isContainer(kindObject, "an object") }
+// isObject reports whether the value is an object, to be read with children. An empty array is
+// absent: PHP writes an empty object so.
+func (v value) isObject() bool {
+	if n := v.node(); n.kind == kindArray && n.child == 0 {
+		return false
+	}
+	return v.isContainer(kindObject, "an object")
+}
 
 // isArray reports whether the value is an array, to be read with children.
 func (v value) isArray() bool { return v.isContainer(kindArray, "an array") }

@@ -25,7 +25,7 @@ func (r *RefundRequest) read(body value) {
 	for v := range body.children() {
 		switch v.name() {
 		case "amount":
-			r.Amount = v.integer()
+			r.Amount = v.cents()
 		case "referenceId":
 			r.ReferenceID = v.text()
 		case "reason":

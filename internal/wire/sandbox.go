@@ -58,7 +58,7 @@ func DecodeSandboxPayin(body []byte, action string) (p SandboxPayin, invalid *pr
 		for v := range body.children() {
 			switch name := v.name(); name {
 			case "amount":
-				amount = v.integer()
+				amount = v.cents()
 			case "kind":
 				kind = v.text()
 			case "reason":

@@ -78,9 +78,10 @@ func (t *tree) release() {
 }
 
 // parse parses one JSON object strictly: RFC 8259 without duplicate names, in
-// valid UTF-8, nested at most depthMax deep, of at most nodesMax values, with nothing
+// valid UTF-8 (a byte order mark is skipped), nested at most depthMax deep, of at most nodesMax values, with nothing
 // after it. The error has kind malformed_json or duplicate_field.
 func (t *tree) parse(body []byte) *problem.Error {
+	body = bytes.TrimPrefix(body, byteOrderMark)
 	t.source = *bytes.NewBuffer(body)
 	t.text = string(body)
 	t.nodes, t.current = t.nodes[:0], root

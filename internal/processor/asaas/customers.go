@@ -92,7 +92,8 @@ type found struct {
 // in between finds it again.
 func (p *Processor) customerOf(ctx context.Context, personal []byte, guard func() error) found {
 	var who payer
-	if json.Unmarshal(personal, &who) != nil || who.Name == "" || who.Document == "" {
+	err := json.Unmarshal(personal, &who)
+	if who.Name = strings.TrimSpace(who.Name); err != nil || who.Name == "" || who.Document == "" {
 		return found{response: response{failed: processor.NotSent, err: errNoPayer}}
 	}
 	reference := p.reference(who)
