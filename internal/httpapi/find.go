@@ -46,6 +46,8 @@ func (a *API) findEmail(c *call, q *query, f *store.Filter) {
 	text, ok := q.get("customerEmail")
 	switch {
 	case !ok:
+	case strings.ContainsRune(text, ' '):
+		q.fail("customerEmail", problem.CodeInvalidFormat, "must be an e-mail address, and has a blank: encode a + in it as %2B")
 	case len(text) > emailMax || !strings.Contains(text, "@"):
 		q.fail("customerEmail", problem.CodeInvalidFormat, "must be an e-mail address")
 	default:
@@ -58,9 +60,12 @@ func (a *API) findKey(c *call, q *query, f *store.Filter) {
 	if !ok {
 		return
 	}
+	if number, ok := strings.CutPrefix(text, " "); ok {
+		text = "+" + number // a phone number, whose + was not encoded
+	}
 	keys := payment.NormalPIXKeys(text)
 	if len(keys) == 0 {
-		q.fail("pixKey", problem.CodeInvalidFormat, "must be a Pix key of one of the types CPF, CNPJ, EMAIL, PHONE and EVP")
+		q.fail("pixKey", problem.CodeInvalidFormat, "must be a Pix key of one of the types CPF, CNPJ, EMAIL, PHONE and EVP; encode a + in it as %2B")
 		return
 	}
 	a.addTerms(c, f, store.SearchPIXKey, keys...)

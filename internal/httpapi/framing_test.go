@@ -1,18 +1,32 @@
 package httpapi_test
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/porteira/porteira/internal/httpapi"
+	"github.com/porteira/porteira/internal/store"
 )
 
 // exchange sends bytes over a new connection and returns all answers.
-func (h *harness) exchange(text string) string {
+func (h *harness) exchange(text string) (answers string) {
+	h.t.Helper()
+	h.connect(text, func(conn net.Conn) {
+		all, _ := io.ReadAll(conn)
+		answers = string(all)
+	})
+	return answers
+}
+
+// connect sends bytes over a new connection.
+func (h *harness) connect(text string, then func(net.Conn)) {
 	h.t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -36,8 +50,7 @@ func (h *harness) exchange(text string) string {
 	if _, err := io.WriteString(conn, strings.ReplaceAll(text, "\n", "\r\n")); err != nil {
 		h.t.Fatal(err)
 	}
-	answers, _ := io.ReadAll(conn)
-	return string(answers)
+	then(conn)
 }
 
 // A proxy may see the end of a request with both lengths elsewhere. Bytes after
@@ -87,5 +100,35 @@ func TestLargeBodyIsReadAfterItsAnswer(t *testing.T) {
 	}
 	if len(h.gateway.batchRows) != 0 {
 		t.Error("a refused request left a batch")
+	}
+}
+
+// A client that waits for 100 has sent no body: each refusal is answered while it waits.
+func TestRefusalsDoNotWaitForABody(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.handler = h.api
+	h.credential("limited", "s", h.first.ID, func(c *store.Credential) { c.Scopes = []string{store.ScopeRead} })
+	h.credential("office", "s", h.first.ID, func(c *store.Credential) { c.AllowedIPs = prefixes("192.0.2.0/24") })
+	key := func(id, secret string) string { return "x-api-key: " + id + "\nx-api-secret: " + secret + "\n" }
+	right, asJSON := key("key1", "secret1"), "Content-Type: application/json\n"
+	for name, v := range map[string]struct {
+		path, head string
+		length     int
+		status     int
+	}{
+		"credentials": {"/payin", key("key1", "wrong"), 9, 401}, "scope": {"/payin", key("limited", "s"), 9, 403}, "address": {"/payin", key("office", "s"), 9, 403},
+		"path": {"/nothing", right, 9, 404}, "method": {"/balance", right, 9, 405}, "type": {"/payin", right, 9, 415}, "size": {"/payin", right + asJSON, 70_000, 413},
+		"header": {"/payin", right + asJSON + "Idempotency-Key: " + strings.Repeat("k", 300) + "\n", 9, 422},
+	} {
+		h.connect(fmt.Sprintf("POST %s HTTP/1.1\nHost: x\nExpect: 100-continue\n%sContent-Length: %d\n\n", v.path, v.head, v.length), func(conn net.Conn) {
+			_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil || answer.StatusCode != v.status {
+				t.Errorf("%s: %v, %v, want %d", name, answer, err, v.status)
+				return
+			}
+			_ = answer.Body.Close()
+		})
 	}
 }

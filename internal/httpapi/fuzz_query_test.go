@@ -350,8 +350,11 @@ func (w *wanted) takeFound(name, value string) bool {
 		return regexp.MustCompile(`^([0-9]{11}|[0-9A-Z]{12}[0-9]{2})$`).MatchString(plain)
 	case "customerEmail":
 		w.found = append(w.found, found{store.SearchCustomerEmail, []string{strings.ToLower(value)}})
-		return strings.Contains(value, "@") && len(value) <= 255
+		return strings.Contains(value, "@") && len(value) <= 255 && !strings.Contains(value, " ")
 	case "pixKey":
+		if strings.HasPrefix(value, " ") {
+			value = "+" + value[1:]
+		}
 		keys := payment.NormalPIXKeys(value)
 		w.found = append(w.found, found{store.SearchPIXKey, keys})
 		return len(keys) > 0
@@ -384,6 +387,9 @@ func (w *wanted) take(name, value string) bool {
 		w.filter.ExternalID = value // the caller derives it
 		return value != "" && utf8.RuneCountInString(value) <= 128 && !strings.ContainsFunc(value, unicode.IsControl)
 	case "createdFrom", "createdTo":
+		if n := len(value) - len(" 00:00"); n > 0 && value[n] == ' ' {
+			value = value[:n] + "+" + value[n+1:]
+		}
 		at, err := time.Parse(time.RFC3339Nano, value)
 		if err != nil || !rfc3339.MatchString(value) {
 			return false

@@ -3,9 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"context"
-	"mime"
 	"net/http"
-	"strings"
 
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
@@ -23,10 +21,8 @@ const (
 )
 
 var (
-	errBatchTooLarge  = problem.New(problem.BodyTooLarge, "The body is larger than 4 MiB.")
-	errBatchMediaType = problem.New(problem.UnsupportedMediaType,
-		"Send JSON or CSV in UTF-8, with Content-Type: application/json or text/csv, and without Content-Encoding.")
-	errBatches = problem.New(problem.Overloaded, "Another batch of payouts is being accepted. Send the same request again later.")
+	errBatchTooLarge = problem.New(problem.BodyTooLarge, "The body is larger than 4 MiB.")
+	errBatches       = problem.New(problem.Overloaded, "Another batch of payouts is being accepted. Send the same request again later.")
 )
 
 // requestPayoutBatch is createOrder for a body of its own size and types. A body whose batch
@@ -40,10 +36,11 @@ func (a *API) requestPayoutBatch(c *call) error {
 	if err != nil {
 		return err
 	}
-	asCSV := c.isCSV()
-	if !asCSV && !c.isJSON() {
-		return errBatchMediaType
+	media, invalid := c.mediaType(mediaJSON, mediaCSV)
+	if invalid != nil {
+		return invalid
 	}
+	asCSV := media == mediaCSV
 	var reference wire.Field[string]
 	q := c.query()
 	if asCSV {
@@ -62,7 +59,6 @@ func (a *API) requestPayoutBatch(c *call) error {
 	}
 	defer a.batches.end(c.merchant.ID)
 	var r *wire.PayoutBatchRequest
-	var invalid *problem.Error
 	if asCSV {
 		r, invalid = decoder.PayoutBatchCSV(reference, body.Bytes())
 	} else {
@@ -85,17 +81,6 @@ func (a *API) requestPayoutBatch(c *call) error {
 		a.rates.refuseBatch(c, max(len(r.Items), body.Len()/1024))
 	}
 	return err
-}
-
-// isCSV reports whether the headers declare the body as plain CSV in UTF-8.
-func (c *call) isCSV() bool {
-	types := c.r.Header["Content-Type"]
-	if len(c.r.Header["Content-Encoding"]) > 0 || len(types) != 1 {
-		return false
-	}
-	media, params, err := mime.ParseMediaType(types[0])
-	charset, set := params["charset"]
-	return err == nil && media == "text/csv" && (!set || strings.EqualFold(charset, "utf-8")) && params["header"] != "absent"
 }
 
 func (a *API) getPayoutBatch(c *call) error {

@@ -133,7 +133,7 @@ func TestFind(t *testing.T) {
 	for query, field := range map[string]string{
 		"/payin?endToEndId=E-1": "endToEndId", "/payin?endToEndId=": "endToEndId", "/payout?externalId=x": "externalId", "/payin?minAmount=0": "minAmount",
 		"/payin?maxAmount=1e3": "maxAmount", "/payin?minAmount=2&maxAmount=1": "maxAmount", "/payin?customerDocument=123": "customerDocument",
-		"/payin?customerEmail=maria": "customerEmail", "/payout?pixKey=maria": "pixKey", "/payout?beneficiaryDocument=": "beneficiaryDocument",
+		"/payin?customerEmail=maria": "customerEmail", "/payin?customerEmail=maria+loja@example.com": "customerEmail", "/payout?pixKey=a+b@example.com": "pixKey", "/payout?pixKey=maria": "pixKey", "/payout?beneficiaryDocument=": "beneficiaryDocument",
 		"/refunds?endToEndId=D-1": "endToEndId", "/refunds?externalId=x": "externalId", "/refunds?minAmount=2&maxAmount=1": "maxAmount", "/refunds?pixKey=52998224725": "pixKey",
 		"/payout?batchId=1": "batchId", "/payout?batchId=00000000-0000-0000-0000-000000000000": "batchId",
 		"/disputes?payinId=00000000-0000-0000-0000-000000000000": "payinId", "/payin?pixKey=52998224725": "pixKey", "/payout?customerEmail=a@b.br": "customerEmail",
@@ -146,11 +146,16 @@ func TestFind(t *testing.T) {
 	}
 	for _, query := range []string{
 		"/payin?customerDocument=529.982.247-25&customerEmail=MARIA@example.com&minAmount=1&maxAmount=99999999999", "/payout?pixKey=11987654321&beneficiaryDocument=12.ABC.345/01DE-35",
+		"/payin?customerEmail=maria%2Bloja@example.com", "/payout?pixKey=+5511987654321",
 		"/payout?endToEndId=E99999999202611220130abcdefghijk&externalId=" + h.gateway.payoutRows[0].ExternalID,
 		"/payout?batchId=019ca9a0-7c00-7c41-8f59-1f2e3d4c5b6e",
 	} {
 		h.want(query, h.do("GET", query, ""), 200, "")
 	}
+	validated := h.handler
+	h.handler = h.api // the contract wants a + to be encoded, many programs do not
+	h.want("offsets", h.do("GET", "/payin?createdFrom=2026-01-01T00:00:00+00:00&createdTo=2027-01-01T00:00:00.5%2B03:00", ""), 200, "")
+	h.handler = validated
 	h.findRefunds()
 	h.gateway.scanned = h.gateway.payinRows[1].ID
 	got, next := references(h.do("GET", "/payin?minAmount=1", ""))

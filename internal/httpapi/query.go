@@ -106,6 +106,7 @@ func (q *query) time(name string) time.Time {
 	if !ok {
 		return time.Time{}
 	}
+	text = plusOfOffset(text)
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || !timeForm.MatchString(text) {
 		q.fail(name, problem.CodeInvalidFormat, "must be an RFC 3339 time, such as 2026-03-01T00:00:00Z")
@@ -116,6 +117,13 @@ func (q *query) time(name string) time.Time {
 	}
 	return t.UTC()
 }
+
+// blankOffset is a time whose + became a blank: a query is decoded as a form.
+var blankOffset = regexp.MustCompile(`^(.+) (\d\d:\d\d)$`)
+
+// plusOfOffset restores the + of an offset, as in 2026-01-01T00:00:00+00:00, which many programs do
+// not encode. No time has a blank there.
+func plusOfOffset(text string) string { return blankOffset.ReplaceAllString(text, "$1+$2") }
 
 // expand parses the personal data to show.
 func (q *query) expand(allowed ...string) map[string]bool {

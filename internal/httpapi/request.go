@@ -6,6 +6,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,7 +30,6 @@ const idempotencyKeyMax = 255
 
 var (
 	errBodyTooLarge = problem.New(problem.BodyTooLarge, "The body is larger than 64 KiB.")
-	errMediaType    = problem.New(problem.UnsupportedMediaType, "Send JSON in UTF-8, with Content-Type: application/json and without Content-Encoding.")
 	errNotFound     = problem.New(problem.NotFound, "Resource not found.")
 )
 
@@ -56,8 +56,8 @@ func (c *call) readBody(b *bytes.Buffer) *problem.Error {
 
 // readJSONUpTo reads a body of JSON of at most that many bytes, else the error is tooLarge.
 func (c *call) readJSONUpTo(b *bytes.Buffer, most int64, tooLarge *problem.Error) *problem.Error {
-	if !c.isJSON() {
-		return errMediaType
+	if _, invalid := c.mediaType(mediaJSON); invalid != nil {
+		return invalid
 	}
 	return c.readUpTo(b, most, tooLarge)
 }
@@ -68,7 +68,7 @@ func (c *call) readUpTo(b *bytes.Buffer, most int64, tooLarge *problem.Error) *p
 		c.w.Header().Set("Connection", "close") // instead of reading all of it
 		return tooLarge
 	}
-	body := http.MaxBytesReader(c.w, c.r.Body, most)
+	body := http.MaxBytesReader(c.w, &countedBody{c.r.Body, c}, most)
 	_, err := b.ReadFrom(io.LimitReader(body, smallBody))
 	if err == nil && b.Len() == smallBody { // a buffer that doubles would end at twice the largest body
 		b.Grow(bodyMax - smallBody + bytes.MinRead)
@@ -101,30 +101,46 @@ func (c *call) discardBody() {
 		return // who expects 100 has not sent it
 	}
 	if http.NewResponseController(c.w).Flush() == nil {
-		_, _ = io.CopyN(io.Discard, c.sentBody(), discardMax) // the answer is sent; nobody needs the error
+		_, _ = io.CopyN(io.Discard, c.r.Body, discardMax) // the answer is sent; nobody needs the error
 	}
 }
 
-// sentBody is the body of the request, whose bytes do not count as memory.
-func (c *call) sentBody() io.Reader {
-	if c.body.ReadCloser != nil {
-		return c.body.ReadCloser
-	}
-	return c.r.Body
-}
+const (
+	mediaJSON = "application/json"
+	mediaCSV  = "text/csv"
+)
 
-// isJSON reports whether the headers declare the body as plain JSON in UTF-8.
-func (c *call) isJSON() bool {
-	types := c.r.Header["Content-Type"]
-	if len(c.r.Header["Content-Encoding"]) > 0 || len(types) != 1 {
-		return false
+// mediaType is the type that the headers declare for the body, in plain UTF-8: one of those that
+// are allowed. The error has kind unsupported_media_type and says what differs.
+func (c *call) mediaType(allowed ...string) (string, *problem.Error) {
+	types, refuse := c.r.Header["Content-Type"], func(detail string) (string, *problem.Error) {
+		return "", problem.New(problem.UnsupportedMediaType, detail)
 	}
-	if types[0] == "application/json" {
-		return true
+	send := "Send Content-Type: " + strings.Join(allowed, " or ")
+	switch {
+	case len(c.r.Header["Content-Encoding"]) > 0:
+		return refuse("Send the body without Content-Encoding.")
+	case len(types) == 0:
+		return refuse(send + ". It is missing.")
+	case len(types) > 1:
+		return refuse(send + " exactly once.")
+	case types[0] == mediaJSON:
+		return mediaJSON, nil
 	}
 	media, params, err := mime.ParseMediaType(types[0])
-	charset, set := params["charset"]
-	return err == nil && media == "application/json" && (!set || strings.EqualFold(charset, "utf-8"))
+	switch {
+	case err != nil:
+		return refuse(send + ". What was sent is not a media type.")
+	case !slices.Contains(allowed, media):
+		return refuse(send + ". Another type was sent.")
+	}
+	if charset := strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(params["charset"])); charset != "" && charset != "utf8" {
+		return refuse("Send the body in UTF-8: Content-Type has another charset.")
+	}
+	if media == mediaCSV && params["header"] == "absent" {
+		return refuse("Send CSV with a header line: Content-Type says that there is none.")
+	}
+	return media, nil
 }
 
 // urlRules are the rules of URLs, as the sender of webhooks has them.

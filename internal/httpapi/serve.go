@@ -35,7 +35,6 @@ type call struct {
 
 	memory   *memory
 	reserved reserved
-	body     countedBody
 }
 
 // ServeHTTP implements [http.Handler].
@@ -115,10 +114,6 @@ func (a *API) run(c *call, res *resource) (err error) {
 	ctx, cancel := a.env.Clock.WithTimeout(c.ctx, requestTimeout)
 	defer cancel()
 	c.ctx = ctx
-	if rt.class != vital { // notices have limits of their own
-		c.body = countedBody{c.r.Body, c}
-		c.r.Body = &c.body
-	}
 	if rt.scope != public {
 		if err := a.authenticate(c); err != nil {
 			return err
