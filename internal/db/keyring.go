@@ -180,6 +180,16 @@ func (k *Keyring) Authentic(purpose string, data, mac []byte) bool {
 	return false
 }
 
+// AuthenticHalf is Authentic for the first half of a keyed hash.
+func (k *Keyring) AuthenticHalf(purpose string, data []byte, mac [sha256.Size / 2]byte) bool {
+	for _, keys := range k.macs {
+		if sum := keys.sum(purpose, data); hmac.Equal(sum[:len(mac)], mac[:]) {
+			return true
+		}
+	}
+	return false
+}
+
 func (m macKeys) sum(purpose string, data []byte) [sha256.Size]byte {
 	pool := m[purpose]
 	h := pool.Get().(hash.Hash)

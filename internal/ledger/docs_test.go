@@ -168,7 +168,7 @@ func example(t *testing.T) string {
 }
 
 const pageFoot = `
-` + "`porteira verify`" + ` proves that each entry adds up to zero and each balance equals the sum of its postings.
+` + "`porteira verify`" + ` proves that each entry adds up to zero and posts to the accounts of its recipe, that each balance equals the sum of its postings, and that entries have their causes: orders, receipts, found transfers, decisions. An entry of kind funded in a database that porteira dev did not create is a defect.
 
 ## The chain of entries
 Somebody who can write to the database must not be able to make money. So the entries of each merchant, and those of the platform, are a chain: each has a number without gaps and a keyed hash (HMAC-SHA256, key derived from the master key) of

@@ -53,6 +53,14 @@ func (a Account) Processor() (id string, ok bool) {
 	return strings.CutPrefix(string(a), clearingPrefix)
 }
 
+// Class is the account, without the name of the processor if it is one at a processor.
+func (a Account) Class() Account {
+	if a.IsClearing() {
+		return clearingPrefix
+	}
+	return a
+}
+
 // InStatement reports whether a is one of the merchant's own accounts, which its statement
 // and GET /balance have. The others are the platform's.
 func (a Account) InStatement() bool { return slices.Contains(StatementAccounts, a) }

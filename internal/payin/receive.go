@@ -89,7 +89,7 @@ func (s *Service) NewReceive(ctx context.Context, processorName, externalID stri
 		}
 		v.receipts = append(v.receipts, &payment.Receipt{
 			Merchant: merchant, ID: s.Env.IDs.NewID(now), Processor: processorName, ExternalID: pay.ID,
-			OrderID: externalID, EndToEndID: pay.EndToEndID, Amount: pay.Amount, PaidAt: pay.PaidAt,
+			OrderID: externalID, EndToEndID: pay.EndToEndID, Amount: pay.Amount, Cost: pay.Cost, PaidAt: pay.PaidAt,
 		})
 	}
 	for range report.Disputes {
@@ -194,8 +194,8 @@ func (v *Receive) applyReceipts(l *store.Loaded, c *store.Changes, p *payment.Pa
 		default:
 			err = v.keepUnidentified(c, *r)
 		}
-		if cost := v.report.Payments[i].Cost; err == nil && cost > 0 {
-			err = c.Post(v.merchant, costSubject(p, r), ledger.BookCost(r.Processor, cost))
+		if err == nil && r.Cost > 0 {
+			err = c.Post(v.merchant, costSubject(p, r), ledger.BookCost(r.Processor, r.Cost))
 		}
 		if err != nil {
 			return fmt.Errorf("receipt: %w", err)

@@ -18,6 +18,7 @@ type Receipt struct {
 	EndToEndID string
 	Amount     money.Cents
 	Applied    money.Cents // the part that went to the order; the rest is unapplied
+	Cost       money.Cents // what the processor kept of it; the platform bears it
 	PaidAt     time.Time
 	CreatedAt  time.Time
 }

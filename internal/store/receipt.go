@@ -21,6 +21,7 @@ var receiptTable = newTable("receipts", []string{"id"},
 	textColumn("end_to_end_id", func(r *payment.Receipt) *string { return &r.EndToEndID }),
 	intColumn("amount", func(r *payment.Receipt) *cents { return &r.Amount }),
 	intColumn("applied", func(r *payment.Receipt) *cents { return &r.Applied }),
+	intColumn("cost", func(r *payment.Receipt) *cents { return &r.Cost }),
 	timeColumn("paid_at", func(r *payment.Receipt) *time.Time { return &r.PaidAt }),
 	timeColumn("created_at", func(r *payment.Receipt) *time.Time { return &r.CreatedAt }),
 )

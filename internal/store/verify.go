@@ -85,6 +85,8 @@ var keyedChecks = []struct {
 	name  string
 	prove func(ctx context.Context, q querier, keys *db.Keyring, merchant payment.ID) (Proof, error)
 }{
+	{"orders", proveOrders},
+	{"receivables", proveReceivables},
 	{"rows", proveOpens},
 	{"chain", proveEntries},
 	{"decisions", proveDecisions},
@@ -355,7 +357,7 @@ var merchantChecks = slices.Concat([]check{
 				AND coalesce(i.webhook_disabled, o.webhook_disabled, r.webhook_disabled, 0) = 0
 				AND e.created_at >= coalesce((SELECT CAST(value AS BIGINT) FROM settings WHERE name = '` + SettingRemoved + `'), 0)
 				AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.merchant_id = e.merchant_id AND d.event_number = e.number)`},
-}, refundChecks, batchChecks)
+}, refundChecks, batchChecks, causeChecks)
 
 // globalChecks run once, for all merchants ($1 is the zero id, which sorts before
 // all others): their tables are distributed by their own keys.
@@ -366,12 +368,20 @@ var globalChecks = []check{
 			WHERE c.merchant_id >= $1 AND c.external_id NOT LIKE '` + CostClaim + `%' AND NOT EXISTS (SELECT 1 FROM receipts r
 				WHERE r.merchant_id = c.merchant_id AND r.id = c.receipt_id AND r.processor = c.processor AND r.external_id = c.external_id)`},
 
-	{name: "all costs", proves: "each cost that a processor listed was posted once",
+	{name: "all costs", proves: "each cost that a processor listed was posted once, and no other cost on the platform's accounts, but what its receipts say",
 		count: "SELECT count(*) FROM receipt_claims WHERE merchant_id = $1 AND external_id LIKE '" + CostClaim + "%'",
-		defects: `SELECT id, 'the cost was posted ' || CAST(SUM(posted) AS TEXT) || ' times' FROM (
-			SELECT receipt_id AS id, 1 AS claimed, 0 AS posted FROM receipt_claims WHERE merchant_id = $1 AND external_id LIKE '` + CostClaim + `%'
-			UNION ALL SELECT subject_id, 0, 1 FROM postings WHERE merchant_id = $1 AND account LIKE 'clearing:%' AND kind IN ('cost_booked', 'cost_returned')) AS pair
-			GROUP BY id HAVING SUM(claimed) = 1 AND SUM(posted) <> 1`},
+		defects: `SELECT id, 'the cost was posted ' || CAST(SUM(posted) AS TEXT) || ' times, in all ' || CAST(SUM(amount) AS TEXT) || '; receipts have ' || CAST(SUM(said) AS TEXT) FROM (
+			SELECT receipt_id AS id, 1 AS claimed, 0 AS posted, 0 AS amount, 0 AS said FROM receipt_claims WHERE merchant_id = $1 AND external_id LIKE '` + CostClaim + `%'
+			UNION ALL SELECT id, 0, 0, 0, cost FROM receipts WHERE merchant_id = $1 AND cost > 0
+			UNION ALL SELECT subject_id, 0, 1, amount, 0 FROM postings WHERE merchant_id = $1 AND account LIKE 'clearing:%' AND kind IN ('cost_booked', 'cost_returned')) AS pair
+			GROUP BY id HAVING SUM(claimed) = 1 AND SUM(posted) <> 1 OR SUM(claimed) = 0 AND SUM(amount) <> SUM(said)`},
+
+	{name: "all assigned", proves: "money that names no order left the platform's accounts for a merchant's, once",
+		count: countPostings + " AND account = 'unidentified'",
+		defects: `SELECT id, 'moved ' || CAST(SUM(moved) AS TEXT) || ', arrived ' || CAST(SUM(arrived) AS TEXT) FROM (
+			SELECT subject_id AS id, -amount AS moved, 0 AS arrived FROM postings WHERE merchant_id = $1 AND account = 'unidentified' AND kind = '` + string(ledger.UnidentifiedMoved) + `'
+			UNION ALL SELECT p.subject_id, 0, p.amount FROM merchants m JOIN postings p ON p.merchant_id = m.id AND p.account = 'unapplied'
+				WHERE p.kind = '` + string(ledger.UnidentifiedArrived) + `') AS pair GROUP BY id HAVING SUM(moved) <> SUM(arrived)`},
 }
 
 // countedBy is [payment.Payout.CountedBy].

@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/limits"
 	"github.com/porteira/porteira/internal/merchant"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/review"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/wire"
 )
@@ -28,7 +30,7 @@ func newHistory(t *testing.T, engine string) *history {
 	h.payin("paid", 100_00, 100_00)
 	h.payin("overpaid", 10_00, 15_00)
 	h.payin("short", 10_00, 5_00)
-	h.payin("open", 10_00)
+	h.open("open")
 	disputed := h.payin("disputed", 20_00, 20_00)
 	h.receive(disputed.ExternalID, processor.ChargeReport{Disputes: []processor.Dispute{{ID: "d", Amount: 20_00, State: processor.DisputeOpen}}})
 	unknown := h.Store.ExternalID(&h.Merchant, payment.OperationPayin, "never requested")
@@ -71,8 +73,69 @@ func newHistory(t *testing.T, engine string) *history {
 	h.Jump(72 * time.Hour)
 	h.Settle()
 	h.payin("pending", 100_00, 100_00)
+	h.open("priced")
 	h.batch()
+	h.Jump(time.Hour)
+	h.refundFee()
+	h.resolve()
 	return h
+}
+
+// open creates a pay-in of 10.00 from a real request: coretest makes fingerprints without an amount.
+func (h *history) open(reference string) {
+	h.T.Helper()
+	d := wire.Decoder{Merchant: h.Merchant.ID, MAC: func(b []byte) [32]byte { return h.Store.Keys().MAC(db.PurposeFingerprint, b) }}
+	r, invalid := d.Payin([]byte(`{"paymentMethod": "PIX", "amount": 1000, "expiresIn": 3600, "customer": {"name": "Ana", "document": "52998224725"}, "referenceId": "` + reference + `"}`))
+	if invalid != nil {
+		h.T.Fatal(invalid.Fields, invalid)
+	}
+	_, _, err := h.Payins.Create(h.T.Context(), h.Merchant, r)
+	h.Must(err)
+}
+
+// resolve finds a transfer of no payout, and money of no order and beyond an order, and decides about them.
+func (h *history) resolve() {
+	h.T.Helper()
+	id := h.Store.ExternalID(&h.Merchant, payment.OperationPayout, "lost")
+	h.Bank.Mu.Lock()
+	h.Bank.Pay(processor.TransferRequest{ExternalID: id, Amount: 9_00}, processor.TransferPaid)
+	h.Bank.Mu.Unlock()
+	h.ReadFeeds()
+	h.Clear()
+	h.receive(h.Store.ExternalID(&h.Merchant, payment.OperationPayin, "nor this"), processor.ChargeReport{Payments: []processor.Payment{{ID: "assigned", Amount: 6_00}}})
+	h.payin("written-off", 10_00, 17_00)
+	reviews := review.New(review.Options{
+		Store: h.Store, Writer: h.Writer, Env: h.Env, Links: func(*payment.Payin) payment.Links { return payment.Links{} }, Processors: h.Outgoing.Processors,
+	})
+	cases, err := h.Store.OpenCases(h.T.Context(), 100)
+	h.Must(err)
+	for i := range cases {
+		v := &cases[i]
+		r := review.Request{Case: v.ID, How: store.ResolvedWriteOff, Actor: "ana", Reason: "compared", Evidence: "statement"}
+		switch {
+		case v.Kind == store.CaseUnmatchedReceipt && v.Amount == 6_00:
+			r.How, r.Merchant = store.ResolvedApply, h.Merchant.ID
+		case v.Kind != store.CasePayoutFound && !(v.Kind == store.CaseOverpaid && v.Amount == 7_00):
+			continue
+		}
+		result, err := reviews.Resolve(h.T.Context(), r)
+		h.Must(err)
+		if r.Actor = "bia"; result.Action == store.DecisionProposed {
+			_, err = reviews.Resolve(h.T.Context(), r)
+			h.Must(err)
+		}
+	}
+}
+
+// refundFee refunds a half of a pay-in, of which the processor kept a cost, and of its fee.
+func (h *history) refundFee() {
+	h.T.Helper()
+	h.SetPrice(payment.PIX, payment.Terms{BasisPoints: 100, RefundsFee: true})
+	p := h.payin("fee-back", 100_00)
+	h.receive(p.ExternalID, processor.ChargeReport{Payments: []processor.Payment{{ID: "fee-back", Amount: 100_00, Cost: 45, PaidAt: p.CreatedAt}}})
+	h.Bank.Refunds.Answer = nil
+	h.Refund(p, "fee-back", 50_00)
+	h.Send()
 }
 
 // batch requests a batch of two payouts, which are canceled.
@@ -145,6 +208,35 @@ func (h *history) payout(reference string, answer processor.TransferAnswer) {
 		h.T.Fatalf("%d payouts were sent", len(h.Bank.Calls)-calls)
 	}
 }
+
+// owner is the merchant of the history, in SQL.
+const owner = "(SELECT merchant_id FROM payins WHERE reference_id = 'paid')"
+
+// entry is an entry more of the merchant, of two postings, about a subject in SQL. Signs, numbers and
+// balances are right.
+func entry(kind, subject, from, to string, amount int) string {
+	var list []string
+	for i, account := range []string{from, to} {
+		numbered := "account = '" + account + "'"
+		if ledger.Account(account).InStatement() {
+			numbered = "account IN ('available', 'pending', 'held', 'disputed', 'unapplied', 'owed')"
+		}
+		moved := fmt.Sprint([]int{-amount, amount}[i])
+		list = append(list,
+			"INSERT INTO balances SELECT "+owner+", '"+account+"', 0, 0, 0, substr("+owner+", 1, 0), 0 WHERE NOT EXISTS (SELECT 1 FROM balances WHERE merchant_id = "+owner+" AND account = '"+account+"')",
+			"UPDATE balances SET balance = balance + "+moved+", postings = postings + 1 WHERE merchant_id = "+owner+" AND account = '"+account+"'",
+			"INSERT INTO postings SELECT merchant_id, "+subject+", "+fmt.Sprint(i)+", '"+kind+"', "+subject+", account, "+moved+", balance, 1, 1 + (SELECT coalesce(MAX(number), 0) FROM postings WHERE merchant_id = "+owner+" AND "+numbered+
+				"), 0, substr(merchant_id, 1, 0) FROM balances WHERE merchant_id = "+owner+" AND account = '"+account+"'")
+	}
+	return strings.Join(list, ";")
+}
+
+const (
+	foundTransfer = "(SELECT id FROM found_transfers)"
+	paidPayout    = "(SELECT id FROM payouts WHERE reference_id = 'completed')"
+	paidPayin     = "(SELECT id FROM payins WHERE reference_id = 'paid')"
+	atBank        = "clearing:bank"
+)
 
 // corruptions change one thing each, and name the checks that must find it.
 var corruptions = []struct {
@@ -238,6 +330,35 @@ var corruptions = []struct {
 	{"a receivable settles by itself", "UPDATE receivables SET state = 'settled' WHERE state = 'pending'", "pending settled"},
 	{"a receivable settles again", "UPDATE receivables SET state = 'pending' WHERE state = 'settled'", "pending settled"},
 	{"a fee is forgotten", "UPDATE payins SET fee = 0", "fees"},
+	{"an entry moves a debt to available money", entry("fee_recharged", paidPayin, "owed", "available", 500), "recipes"},
+	{"an entry changes its kind", "UPDATE postings SET kind = 'received_pending' WHERE kind = 'settled' AND account = 'available'", "recipes"},
+	{"money is funded in production", "DELETE FROM settings WHERE name = 'sandbox'", "funds"},
+	{"a transfer is found again", entry("payout_found", foundTransfer, "available", atBank, 900), "found"},
+	{"a transfer of nothing is found", entry("payout_found", paidPayin, "available", atBank, 900), "found"},
+	{"a found transfer is adopted by itself", entry("payout_adopted", foundTransfer, atBank, "available", 900), "found"},
+	{"a found transfer returns by itself", entry("found_returned", foundTransfer, atBank, "available", 900), "found"},
+	{"a found transfer is written off again", entry("found_written_off", foundTransfer, "written_off", "available", 900), "found"},
+	{"a found transfer is recovered by itself", entry("payout_recovered", foundTransfer, atBank, "written_off", 900), "found"},
+	{"a payout is paid late by itself", entry("payout_paid_late", paidPayout, "available", atBank, 900), "found"},
+	{"a payout is written off by itself", entry("payout_written_off", paidPayout, "written_off", atBank, 900), "found"},
+	{"the platform bears a transfer by itself", "UPDATE found_transfers SET written_off = 0", "found"},
+	{"a transfer is written off without a decision", "DELETE FROM decisions WHERE resolution = 'write-off'", "bearers resolutions"},
+	{"money that names no order arrives by itself", entry("unidentified_arrived", paidPayin, atBank, "unapplied", 700) + ";" + entry("unapplied_released", paidPayin, "unapplied", "available", 700), "all+assigned causes"},
+	{"unapplied money is released twice", entry("unapplied_released", "(SELECT subject_id FROM postings WHERE kind = 'unapplied_released' AND account = 'unapplied' LIMIT 1)", "unapplied", "available", 600), "causes"},
+	{"assigned money does not arrive", "DELETE FROM postings WHERE kind = 'unidentified_arrived'", "all+assigned"},
+	{"a cost is booked by itself", entry("cost_booked", paidPayin, "costs", atBank, 5), "costs"},
+	{"a cost of a merchant returns", entry("cost_returned", paidPayin, atBank, "costs", 5), "costs"},
+	{"the fee of a payout changes", "UPDATE payouts SET fee = fee + 1 WHERE reference_id = 'completed'", "payout+fees"},
+	{"a refund gives more of the fee back", "UPDATE refund_parts SET fee_refunded = fee_refunded + 5 WHERE fee_refunded > 0", "refunded+fees"},
+	{"the amount of an open order changes", "UPDATE payins SET amount = amount + 1 WHERE reference_id = 'open'", "orders"},
+	{"the prices of an open order change", "UPDATE payins SET details = replace(details, '\"basisPoints\":99', '\"basisPoints\":1') WHERE reference_id = 'priced'", "orders"},
+	{"the prices of an open order are lost", "UPDATE payins SET details = '{}' WHERE reference_id = 'priced'", "orders"},
+	{"the fee of a paid order is forgotten, and so are its postings", "UPDATE payins SET fee = 0 WHERE reference_id = 'settled'", "orders fees"},
+	{"a reference changes", "UPDATE payins SET reference_id = 'other' WHERE reference_id = 'open'", "orders"},
+	{"an external id changes", "UPDATE payouts SET external_id = substr(external_id, 2) || 'a' WHERE reference_id = 'completed'", "orders"},
+	{"the reference of a refund changes", "UPDATE refunds SET reference_id = 'other' WHERE reference_id = 'half'", "orders"},
+	{"a receivable settles earlier", "UPDATE receivables SET settles_at = settles_at - 172800000000 WHERE state = 'pending'", "receivables"},
+	{"a receivable and its fee grow", "UPDATE receivables SET gross = gross + 5, fee = fee + 5 WHERE state = 'pending'", "receivables"},
 	{"a delivery is lost", "DELETE FROM deliveries WHERE event_number = 4", "deliveries"},
 }
 

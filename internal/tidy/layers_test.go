@@ -81,7 +81,7 @@ var layers = []layer{
 
 	// Store and processors.
 	{"db", plain, "payment env"},
-	{"store", plain, "db jsonwrite" + middle + basics},
+	{"store", plain, "db jsonwrite pricing" + middle + basics},
 	{"processor", plain, middle + basics + libraries},
 	{"processor/accounthttp", plain, "processor env"},
 	{"processor/sandbox", plain, "sandboxbank/bankapi processor/accounthttp processor payment money" + basics + libraries},

@@ -75,6 +75,7 @@ func newGateway(t *testing.T, engine string, open func(g *gateway) bank, n *neme
 	g.must(err)
 	g.merchant.Limits, err = g.core.Merchants.SetLimits(t.Context(), g.merchant.ID, func(l *limits.Limits) { *l = limits.Limits{} })
 	g.must(err)
+	g.must(g.store.Transact(t.Context(), func(tx *store.Tx) error { return tx.SetSetting(t.Context(), store.SettingSandbox, "true") }))
 	g.must(g.core.Merchants.Fund(t.Context(), g.merchant, coretest.Opening))
 	g.must(g.driver.(processor.Installer).Install(t.Context(), noticeURL))
 	g.bank.installed()

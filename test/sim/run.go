@@ -153,6 +153,9 @@ func (s *simulation) createMerchants() (err error) {
 	if err := s.createAccounts(st, e); err != nil {
 		return err
 	}
+	if err := st.Transact(s.ctx, func(tx *store.Tx) error { return tx.SetSetting(s.ctx, store.SettingSandbox, "true") }); err != nil { // for its funds
+		return err
+	}
 	seeder := merchants.New(merchants.Options{Store: st, Env: e})
 	for i := range merchantCount {
 		m, err := s.newMerchant(i, seeder, st)

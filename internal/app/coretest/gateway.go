@@ -99,6 +99,7 @@ func (g *Gateway) newMerchant(name string) {
 	g.Merchant, err = g.Merchants.Create(g.T.Context(), store.Merchant{Name: name, City: "SAO PAULO", Routes: payment.AllRoutes(BankName)}, "")
 	g.Must(err)
 	g.SetLimits(limits.Limits{})
+	g.Must(g.Store.Transact(g.T.Context(), func(tx *store.Tx) error { return tx.SetSetting(g.T.Context(), store.SettingSandbox, "true") }))
 	g.Must(g.Merchants.Fund(g.T.Context(), g.Merchant, Opening))
 }
 

@@ -575,6 +575,7 @@ CREATE TABLE delivery_attempts (
     FOREIGN KEY (merchant_id, delivery_id) REFERENCES deliveries (merchant_id, id)
 );
 
+-- cost is what the processor kept of the payment: the platform bears it.
 CREATE TABLE receipts (
     merchant_id   BYTEA  NOT NULL,
     id            BYTEA  NOT NULL,
@@ -585,6 +586,7 @@ CREATE TABLE receipts (
     end_to_end_id TEXT   NOT NULL,
     amount        BIGINT NOT NULL CHECK (amount > 0),
     applied       BIGINT NOT NULL CHECK (applied >= 0 AND applied <= amount),
+    cost          BIGINT NOT NULL CHECK (cost >= 0),
     paid_at       BIGINT NOT NULL,
     created_at    BIGINT NOT NULL,
     PRIMARY KEY (merchant_id, id)
