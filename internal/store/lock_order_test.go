@@ -144,6 +144,66 @@ func (v *locking) race(row lockedRow, held int) {
 	work.Wait()
 }
 
+// A claim of a due part of a refund and a commit about its pay-in lock both rows in one order,
+// whichever comes first while a third transaction holds the refund.
+func TestClaimsOfRefundsDoNotDeadlock(t *testing.T) {
+	t.Parallel()
+	v := newLocking(t)
+	m, of := v.merchants[0].ID, v.addRefund()
+	claim := func(n *store.Needs) {
+		n.DueRefundParts(store.DueRefundParts{Account: "bank", Queue: store.ToSend, Limit: 10})
+	}
+	about := func(n *store.Needs) { n.RefundsOf(m, v.payins[0].ID) }
+	for name, order := range map[string][]func(*store.Needs){"claim first": {claim, about}, "claim last": {about, claim}} {
+		t.Run(name, func(t *testing.T) {
+			v.T = t
+			v.reruns.Store(0)
+			var work sync.WaitGroup
+			err := v.s.Transact(t.Context(), func(tx *store.Tx) error {
+				var n store.Needs
+				n.Refund(m, of)
+				if err := tx.Apply(t.Context(), &n, v.decide(lockedRow{})); err != nil {
+					return err
+				}
+				for i, needs := range order {
+					var ended atomic.Bool
+					work.Go(func() {
+						defer ended.Store(true)
+						var n store.Needs
+						needs(&n)
+						if _, err := v.s.Commit(t.Context(), &n, store.Capacity{}, v.decide(lockedRow{})); !errors.Is(err, errUndo) {
+							t.Error(err)
+						}
+					})
+					v.awaitLocksOr(i+1, &ended) // a claim skips a part that is locked
+				}
+				return errUndo
+			})
+			if !errors.Is(err, errUndo) {
+				t.Error(err)
+			}
+			work.Wait()
+			if n := v.reruns.Load(); n > 0 {
+				t.Errorf("%d transactions ran again", n)
+			}
+		})
+	}
+}
+
+// addRefund adds a refund of the first pay-in, with a part that is due.
+func (v *locking) addRefund() payment.ID {
+	m, id := v.merchants[0].ID, v.id()
+	v.undo.Store(false)
+	defer v.undo.Store(true)
+	_, err := v.s.Commit(v.Context(), &store.Needs{}, store.Capacity{}, func(l *store.Loaded, c *store.Changes) error {
+		c.AddRefund(payment.Refund{Merchant: m, ID: id, Payin: v.payins[0].ID, ExternalID: "refund", ReferenceID: "refund", Amount: 1, Status: payment.RefundPending, Version: 1}, nil,
+			payment.RefundPart{Merchant: m, Refund: id, Number: 1, Payin: v.payins[0].ID, Processor: "bank", ExternalID: "part", Amount: 1, Step: payment.StepQueued, NextAt: l.Now()})
+		return nil
+	})
+	must(v.T, err)
+	return id
+}
+
 func (v *locking) needs(row lockedRow, order ...int) *store.Needs {
 	n := &store.Needs{}
 	for _, i := range order {
@@ -166,10 +226,13 @@ func (v *locking) decide(row lockedRow, order ...int) func(*store.Loaded, *store
 }
 
 // awaitLocks returns when so many transactions wait for a lock.
-func (v *locking) awaitLocks(want int) {
+func (v *locking) awaitLocks(want int) { v.Helper(); v.awaitLocksOr(want, new(atomic.Bool)) }
+
+// awaitLocksOr is awaitLocks, unless the last of them has ended.
+func (v *locking) awaitLocksOr(want int, ended *atomic.Bool) {
 	v.Helper()
 	const text = "SELECT count(*) FROM pg_sleep(0.001), pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-	for began := time.Now(); query[int](v.T, v.s, text)[0] != want; {
+	for began := time.Now(); query[int](v.T, v.s, text)[0] != want && !ended.Load(); {
 		if time.Since(began) > 30*time.Second {
 			v.Fatalf("there are not %d transactions that wait for a lock", want)
 		}

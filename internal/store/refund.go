@@ -123,7 +123,7 @@ func (l *loadedRefunds) add(list ...refundRow) {
 }
 
 // loadRefunds runs after the balances were locked: no other transaction adds a refund of the
-// merchant then.
+// merchant then. Parts are locked before refunds: a claim names the parts that are due.
 func (l *Loaded) loadRefunds(ctx context.Context, tx *db.Tx, n *Needs) error {
 	v, payins := &n.refunds, l.refundedPayins(n)
 	if len(v.ids)+len(v.byExternal)+len(payins)+len(v.due) == 0 {
@@ -133,6 +133,13 @@ func (l *Loaded) loadRefunds(ctx context.Context, tx *db.Tx, n *Needs) error {
 	due, err := l.loadDueParts(ctx, tx, n)
 	if err != nil {
 		return err
+	}
+	parts, err := db.Select(ctx, tx, partsByPayin, keysOf(payins), scanRefundPart)
+	if err != nil {
+		return err
+	}
+	for i := range parts {
+		l.refunds.parts[keyOfPart(&parts[i])] = parts[i]
 	}
 	for _, q := range []struct {
 		text *db.KeySelect
@@ -147,13 +154,6 @@ func (l *Loaded) loadRefunds(ctx context.Context, tx *db.Tx, n *Needs) error {
 			return err
 		}
 		l.refunds.add(list...)
-	}
-	parts, err := db.Select(ctx, tx, partsByPayin, keysOf(payins), scanRefundPart)
-	if err != nil {
-		return err
-	}
-	for i := range parts {
-		l.refunds.parts[keyOfPart(&parts[i])] = parts[i]
 	}
 	receipts, err := db.Select(ctx, tx, receiptsByPayin, keysOf(payins), scanReceipt)
 	for i := range receipts {
