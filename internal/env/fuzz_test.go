@@ -44,7 +44,7 @@ func FuzzGuard(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte, port uint16, text string) {
 		if err := strict("tcp4", text, nil); err == nil {
 			at, parsed := netip.ParseAddrPort(text)
-			if parsed != nil || !public(at.Addr()) || at.Port() != 80 && at.Port() != 443 {
+			if parsed != nil || !public(at.Addr()) || at.Port() != 443 {
 				t.Fatalf("%q is allowed", text)
 			}
 		}
@@ -57,7 +57,7 @@ func FuzzGuard(f *testing.F) {
 			network = "tcp6"
 		}
 		at := net.JoinHostPort(address.String(), strconv.Itoa(int(port)))
-		want := public(address) && (port == 80 || port == 443)
+		want := public(address) && port == 443
 		if err := strict(network, at, nil); (err == nil) != want || err != nil && !errors.Is(err, env.ErrBlocked) {
 			t.Fatalf("%s: %v, want reachable %v", at, err, want)
 		}

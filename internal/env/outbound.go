@@ -20,7 +20,7 @@ import (
 var ErrBlocked = errors.New("destination refused")
 
 // WebhookPorts are the ports to which webhooks go, unless any port is allowed.
-var WebhookPorts = []uint16{443, 80}
+var WebhookPorts = []uint16{443}
 
 // OutboundOptions are the allowed destinations. The zero value allows public addresses
 // only.

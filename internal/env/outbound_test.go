@@ -118,19 +118,19 @@ func TestAllowedAddresses(t *testing.T) {
 	t.Parallel()
 	check := env.Guard(env.OutboundOptions{})
 	for _, public := range []string{
-		"1.1.1.1:443", "8.8.8.8:80", "100.63.255.255:443", "100.128.0.1:443", "172.15.0.1:80", "172.32.0.1:80",
-		"192.167.1.1:80", "169.253.1.1:80", "198.17.0.1:80", "223.255.255.255:443", "11.0.0.1:80",
+		"1.1.1.1:443", "8.8.8.8:443", "100.63.255.255:443", "100.128.0.1:443", "172.15.0.1:443", "172.32.0.1:443",
+		"192.167.1.1:443", "169.253.1.1:443", "198.17.0.1:443", "223.255.255.255:443", "11.0.0.1:443",
 	} {
 		if err := check("tcp4", public, nil); err != nil {
 			t.Errorf("%s: %v", public, err)
 		}
 	}
-	for _, public := range []string{"[2606:4700:4700::1111]:443", "[2804:14c::1]:443", "[2001:200::1]:80"} {
+	for _, public := range []string{"[2606:4700:4700::1111]:443", "[2804:14c::1]:443", "[2001:200::1]:443"} {
 		if err := check("tcp6", public, nil); err != nil {
 			t.Errorf("%s: %v", public, err)
 		}
 	}
-	for _, refused := range []string{"1.1.1.1:22", "1.1.1.1:8080", "1.1.1.1:0", "1.1.1.1:65535", "nonsense", ""} {
+	for _, refused := range []string{"1.1.1.1:22", "1.1.1.1:80", "1.1.1.1:8080", "1.1.1.1:0", "1.1.1.1:65535", "nonsense", ""} {
 		if err := check("tcp4", refused, nil); !errors.Is(err, env.ErrBlocked) {
 			t.Errorf("%s: err = %v, want refused", refused, err)
 		}

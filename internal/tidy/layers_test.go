@@ -59,13 +59,14 @@ var layers = []layer{
 	{"problem", plain, ""},
 	{"env", plain, ""},
 	{"jsonwrite", plain, ""},
+	{"weburl", plain, ""},
 	{"actor", plain, "problem"},
 
 	// Independent of payments.
 	{"config", plain, basics},
 	{"worker", plain, basics},
 	{"commit", plain, basics},
-	{"webhook", plain, basics},
+	{"webhook", plain, "weburl" + basics},
 	{"checkout/codes", pure, ""},
 	{"checkout/bill", plain, "checkout/codes money boleto"},
 
@@ -77,7 +78,7 @@ var layers = []layer{
 	{"sandboxbank/asaasface", plain, "sandboxbank sandboxbank/bankapi sandboxbank/certificate money env"},
 
 	// The API's JSON, for use cases and faces, but not for the store.
-	{"wire", plain, "problem jsonwrite" + middle + libraries},
+	{"wire", plain, "problem jsonwrite weburl" + middle + libraries},
 
 	// Store and processors.
 	{"db", plain, "payment env"},

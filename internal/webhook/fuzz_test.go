@@ -18,6 +18,7 @@ import (
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/webhook"
+	"github.com/porteira/porteira/internal/weburl"
 	"github.com/porteira/porteira/internal/wire"
 )
 
@@ -52,9 +53,16 @@ func FuzzCheckURL(f *testing.F) {
 		if (webhook.CheckURL(raw, false) == nil) != (u.Scheme == "https") {
 			t.Fatalf("%q without http: %v", raw, webhook.CheckURL(raw, false))
 		}
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, raw, nil)
-		if err != nil || r.URL.Host != u.Host {
+		sent, err := weburl.Parse(raw)
+		if err != nil {
+			t.Fatalf("accepts %q: %v", raw, err)
+		}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, sent.String(), nil)
+		if err != nil {
 			t.Fatalf("accepts %q, which cannot be sent to: %v", raw, err)
+		}
+		if bad := strings.IndexFunc(r.URL.RequestURI()+r.URL.Host, func(c rune) bool { return c <= ' ' || c >= 0x7f }); bad >= 0 {
+			t.Fatalf("%q is sent as %q", raw, r.URL)
 		}
 		if webhook.EndpointKey("m", raw) != webhook.EndpointKey("m", r.URL.String()) {
 			t.Fatalf("%q is another receiver once it is written again: %q", raw, r.URL)

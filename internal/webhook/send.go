@@ -117,10 +117,11 @@ func (s *Sender) exchange(ctx context.Context, d Delivery, attempt *Attempt) {
 }
 
 func newRequest(ctx context.Context, d Delivery, at time.Time) (*http.Request, error) {
-	if err := CheckURL(d.URL, true); err != nil {
+	u, err := parseURL(d.URL, true)
+	if err != nil {
 		return nil, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, d.URL, bytes.NewReader(d.Body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(d.Body))
 	if err != nil {
 		return nil, err
 	}

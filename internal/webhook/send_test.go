@@ -101,6 +101,21 @@ func TestSendVerified(t *testing.T) {
 	}
 }
 
+// TestSendEncoded: what is not ASCII in a URL is encoded in the request line, which servers refuse
+// otherwise.
+func TestSendEncoded(t *testing.T) {
+	t.Parallel()
+	lines := make(chan string, 1)
+	receiver := newReceiver(t, func(_ http.ResponseWriter, r *http.Request) { lines <- r.RequestURI })
+	sender, _ := newSender(t, nil)
+	for _, path := range []string{"/ção?loja=São", "/%C3%A7%C3%A3o?loja=S%C3%A3o"} {
+		attempt := sender.Send(t.Context(), deliveryTo(t, receiver.URL+path))
+		if line := <-lines; attempt.Outcome != webhook.Delivered || line != "/%C3%A7%C3%A3o?loja=S%C3%A3o" {
+			t.Errorf("%s is sent as %s: %+v", path, line, attempt)
+		}
+	}
+}
+
 func TestSendStatus(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

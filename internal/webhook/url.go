@@ -3,10 +3,9 @@ package webhook
 import (
 	"errors"
 	"net/url"
-	"strconv"
-	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/porteira/porteira/internal/weburl"
 )
 
 // maxURLLength is in characters.
@@ -29,40 +28,26 @@ var (
 // user info. It looks nothing up: the host's address is checked when it is
 // dialled.
 func CheckURL(raw string, allowHTTP bool) error {
-	if utf8.RuneCountInString(raw) > maxURLLength {
-		return ErrURLTooLong
-	}
-	// A URL contains no space of any kind, and characters that look like none, such
-	// as a zero-width joiner, only serve to mislead.
-	misplaced := func(r rune) bool {
-		return r == utf8.RuneError || r == '\\' || unicode.IsSpace(r) || !unicode.IsGraphic(r)
-	}
-	if !utf8.ValidString(raw) || strings.ContainsFunc(raw, misplaced) {
-		return ErrURLForm
-	}
-	u, err := url.Parse(raw)
-	if err != nil || u.Opaque != "" {
-		return ErrURLForm
-	}
-	if u.Scheme != "https" && (u.Scheme != "http" || !allowHTTP) {
-		return ErrURLScheme
-	}
-	if u.User != nil {
-		return ErrURLUserInfo
-	}
-	if u.Hostname() == "" || strings.Contains(u.Host, "%") || !validPort(u) {
-		return ErrURLForm
-	}
-	return nil
+	_, err := parseURL(raw, allowHTTP)
+	return err
 }
 
-func validPort(u *url.URL) bool {
-	port := u.Port()
-	if port == "" {
-		return !strings.HasSuffix(u.Host, ":")
+// parseURL is CheckURL, and returns the URL as it is sent.
+func parseURL(raw string, allowHTTP bool) (*url.URL, error) {
+	if utf8.RuneCountInString(raw) > maxURLLength {
+		return nil, ErrURLTooLong
 	}
-	number, err := strconv.ParseUint(port, 10, 16)
-	return err == nil && number > 0
+	u, err := weburl.Parse(raw)
+	if err != nil {
+		return nil, ErrURLForm
+	}
+	if u.Scheme != "https" && (u.Scheme != "http" || !allowHTTP) {
+		return nil, ErrURLScheme
+	}
+	if u.User != nil {
+		return nil, ErrURLUserInfo
+	}
+	return u, nil
 }
 
 // EndpointKey names the receiver behind a URL, for [Limiter]: one merchant's
@@ -70,9 +55,9 @@ func validPort(u *url.URL) bool {
 // may differ by order; the merchant is included as many merchants may use one
 // service.
 func EndpointKey(merchant, raw string) string {
-	u, err := url.Parse(raw)
+	u, err := weburl.Parse(raw)
 	if err != nil {
 		return merchant + " " + raw
 	}
-	return merchant + " " + u.Scheme + "://" + strings.ToLower(u.Host)
+	return merchant + " " + u.Scheme + "://" + u.Host
 }

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/weburl"
 	"github.com/porteira/porteira/taxid"
 )
 
@@ -157,35 +159,38 @@ func (e *Errors) document(p Path, f Field[string], checkDigits bool) {
 	}
 }
 
-// url checks an absolute URL. It returns the host of a valid one, without port
-// and in lower case.
-func (e *Errors) url(p Path, value string, allowHTTP bool) (host string, ok bool) {
+// url checks an absolute URL, and returns a valid one as it is sent.
+func (e *Errors) url(p Path, value string, allowHTTP bool) (u *url.URL, ok bool) {
 	if !e.text(p, value, urlMax) {
-		return "", false
+		return nil, false
 	}
 	if ContainsCardNumber(percentDecoded(value)) {
 		e.Add(p, problem.CodeNotAllowed, "must not contain a card number")
-		return "", false
+		return nil, false
 	}
-	u, err := url.Parse(value)
-	if err != nil || !isPrintable(value) || u.Hostname() == "" || strings.Contains(u.Host, "%") || !validPort(u) {
+	u, err := weburl.Parse(value)
+	switch {
+	case errors.Is(err, weburl.ErrHost):
+		e.Add(p, problem.CodeInvalidFormat, "must have a host that can be looked up: an IP address, or a name of letters, digits and hyphens")
+		return nil, false
+	case err != nil:
 		e.Add(p, problem.CodeInvalidFormat, "must be an absolute URL with a host, without spaces or invisible characters")
-		return "", false
+		return nil, false
 	}
 	switch {
 	case u.Scheme == "https", u.Scheme == "http" && allowHTTP:
 	case allowHTTP:
 		e.Add(p, problem.CodeInvalidFormat, "must be an https or http URL")
-		return "", false
+		return nil, false
 	default:
 		e.Add(p, problem.CodeInvalidFormat, "must be an https URL")
-		return "", false
+		return nil, false
 	}
 	if u.User != nil {
 		e.Add(p, problem.CodeNotAllowed, "must not contain a user name or password")
-		return "", false
+		return nil, false
 	}
-	return strings.ToLower(u.Hostname()), true
+	return u, true
 }
 
 // percentDecoded is a URL with the characters that its escapes stand for. It leaves an invalid
@@ -208,40 +213,18 @@ func percentDecoded(s string) string {
 	return string(decoded)
 }
 
-// isPrintable reports whether every character of a URL is visible, so that it
-// cannot mislead. The webhook sender must accept every URL that passes this
-// check.
-func isPrintable(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool {
-		return r == utf8.RuneError || r == '\\' || unicode.IsSpace(r) || !unicode.IsGraphic(r)
-	})
-}
-
-func validPort(u *url.URL) bool {
-	port := u.Port()
-	if port == "" {
-		return !strings.HasSuffix(u.Host, ":")
-	}
-	n, err := strconv.ParseUint(port, 10, 16)
-	return err == nil && n > 0
-}
-
-// receiver checks the URL of a receiver of events, and returns its host as url does. A URL that the
-// sender would refuse must not be accepted: its owner would never get an event.
+// receiver checks the URL of a receiver of events, and returns its host in lower case. A URL that
+// the sender would refuse must not be accepted: its owner would never get an event.
 func (e *Errors) receiver(p Path, value string, rules Rules) (host string, ok bool) {
-	host, ok = e.url(p, value, rules.AllowHTTP)
-	if !ok || rules.WebhookPorts == nil {
-		return host, ok
+	u, ok := e.url(p, value, rules.AllowHTTP)
+	if !ok {
+		return "", false
 	}
-	u, err := url.Parse(value)
-	if err != nil || u.Port() == "" {
-		return host, err == nil
-	}
-	if n, err := strconv.ParseUint(u.Port(), 10, 16); err != nil || !slices.Contains(rules.WebhookPorts, uint16(n)) {
+	if port, err := strconv.ParseUint(u.Port(), 10, 16); rules.WebhookPorts != nil && err == nil && !slices.Contains(rules.WebhookPorts, uint16(port)) {
 		e.Add(p, problem.CodeNotAllowed, "must have no port, or one of these: "+strings.Trim(fmt.Sprint(rules.WebhookPorts), "[]"))
 		return "", false
 	}
-	return host, true
+	return u.Hostname(), true
 }
 
 func (e *Errors) webhookURL(f Field[string], rules Rules) {

@@ -8,11 +8,12 @@ func TestPortsOfEndpoints(t *testing.T) {
 	for url, want := range map[string]string{
 		"https://shop.example/hook":      "",
 		"https://shop.example:443/hook":  "",
-		"https://shop.example:80/hook":   "",
+		"https://shop.example:80/hook":   "validation_failed, url not_allowed",
+		"https://loja.exämple/São?é":     "",
 		"https://shop.example:8443/hook": "validation_failed, url not_allowed",
 	} {
 		body := []byte(`{"url":"` + url + `","events":["*"]}`)
-		rules := Rules{WebhookPorts: []uint16{443, 80}}
+		rules := Rules{WebhookPorts: []uint16{443}}
 		if _, err := DecodeEndpoint(body, rules); described(err) != want {
 			t.Errorf("%s: %s", url, described(err))
 		}

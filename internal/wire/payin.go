@@ -165,7 +165,7 @@ func (r *PayinRequest) Check(rules Rules, errs *Errors) {
 	}
 	if r.ReturnURL.Set {
 		p := At("", "returnUrl")
-		if host, ok := errs.url(p, r.ReturnURL.V, rules.AllowHTTP); ok && !slices.Contains(rules.ReturnHosts, host) {
+		if u, ok := errs.url(p, r.ReturnURL.V, rules.AllowHTTP); ok && !slices.Contains(rules.ReturnHosts, u.Hostname()) {
 			errs.Add(p, problem.CodeNotAllowed, "must have a host that is registered for the merchant")
 		}
 	}
