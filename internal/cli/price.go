@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/porteira/porteira/internal/app"
+	"github.com/porteira/porteira/internal/merchant"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 )
@@ -54,11 +55,33 @@ type priceSet struct {
 	Installments   string      `help:"Instalments of card payments that have this price, such as 2-6; without it all." placeholder:"FROM-TO"`
 	BasisPoints    basisPoints `help:"Part of the fee that depends on the amount: 100 is 1 %." placeholder:"N" required:""`
 	Fixed          centsValue  `help:"Fixed part of the fee, added to the other." placeholder:"CENTS" required:""`
-	Minimum        centsValue  `help:"The smallest fee." placeholder:"CENTS"`
-	Maximum        centsValue  `help:"The largest fee; 0 is none." placeholder:"CENTS"`
-	Settle         string      `help:"When the money becomes available: D+n after n calendar days, B+n after n business days of banks, D+0 at once. Without it that of the price that is replaced; else D+0." placeholder:"D+N|B+N"`
-	PerInstallment bool        `help:"Each instalment of a card payment settles this long after the previous one."`
-	RefundsFee     bool        `help:"A refund gives its part of the fee back."`
+	Minimum        *centsValue `help:"The smallest fee; 0 is none." placeholder:"CENTS"`
+	Maximum        *centsValue `help:"The largest fee; 0 is none." placeholder:"CENTS"`
+	Settle         string      `help:"When the money becomes available: D+n after n calendar days, B+n after n business days of banks, D+0 at once." placeholder:"D+N|B+N"`
+	PerInstallment *bool       `help:"Each instalment of a card payment settles this long after the previous one." negatable:""`
+	RefundsFee     *bool       `help:"A refund gives its part of the fee back." negatable:""`
+}
+
+// Help is the part of the help that is about what is not named.
+func (c *priceSet) Help() string {
+	return "What is not named stays as in the price of the same method and instalments that is replaced, else as in the price of the smallest range that includes these instalments. " +
+		"--settle and --per-installment are kept together: with --settle alone the money settles at once, not per instalment. " +
+		"If the method has prices, and none of them includes these instalments, --settle must be named. The first price of a method settles at D+0 unless --settle says otherwise."
+}
+
+// unnamed are the terms that the command does not name.
+func (c *priceSet) unnamed() merchant.Unnamed {
+	return merchant.Unnamed{
+		Minimum: c.Minimum == nil, Maximum: c.Maximum == nil, Settlement: c.Settle == "", PerInstallment: c.PerInstallment == nil, RefundsFee: c.RefundsFee == nil,
+	}
+}
+
+// valueOf is the value of an argument; zero if it was not given.
+func valueOf[T any](v *T) (value T) {
+	if v != nil {
+		value = *v
+	}
+	return value
 }
 
 // Run sets a price.
@@ -72,7 +95,7 @@ func (c *priceSet) Run(r *runner, root *commands) error {
 		if err != nil {
 			return err
 		}
-		if err := a.Merchants.SetPrice(r.ctx, m.ID, p, c.Settle == ""); err != nil {
+		if err := a.Merchants.SetPrice(r.ctx, m.ID, p, c.unnamed()); err != nil {
 			return err
 		}
 		return listPrices(r, a, c.Merchant, "Set for new orders. Running gateways follow within 2 seconds.")
@@ -82,8 +105,8 @@ func (c *priceSet) Run(r *runner, root *commands) error {
 func (c *priceSet) price() (p payment.Price, err error) {
 	p.Method = payment.Method(c.Method)
 	p.Terms = payment.Terms{
-		BasisPoints: int64(c.BasisPoints), Fixed: money.Cents(c.Fixed), Minimum: money.Cents(c.Minimum), Maximum: money.Cents(c.Maximum),
-		PerInstallment: c.PerInstallment, RefundsFee: c.RefundsFee,
+		BasisPoints: int64(c.BasisPoints), Fixed: money.Cents(c.Fixed), Minimum: money.Cents(valueOf(c.Minimum)), Maximum: money.Cents(valueOf(c.Maximum)),
+		PerInstallment: valueOf(c.PerInstallment), RefundsFee: valueOf(c.RefundsFee),
 	}
 	if c.Installments != "" {
 		from, to, isRange := strings.Cut(c.Installments, "-")

@@ -20,9 +20,10 @@ const settlementDaysMax = 365
 // SetPrice makes a price hold for the orders that a merchant creates from now on, within 2 s
 // on every node. It replaces the price for the same method and range of instalments; From 0
 // is all instalments of the method. A range may be inside another one, but not overlap it
-// otherwise. keepSettlement gives it the settlement of the one that it replaces; at once if there is
-// none. Errors: problem kind validation_failed.
-func (s *Service) SetPrice(ctx context.Context, merchant payment.ID, p payment.Price, keepSettlement bool) error {
+// otherwise. unnamed terms are those of the price that it replaces, else of the smallest range that
+// includes it. Errors: problem kind validation_failed, also if there is none of these and the settlement is
+// not named, although the method has prices: nobody would expect their money at once.
+func (s *Service) SetPrice(ctx context.Context, merchant payment.ID, p payment.Price, unnamed Unnamed) error {
 	setRange(&p)
 	return store.Problem(s.Store.Transact(ctx, func(tx *store.Tx) error {
 		prices, err := tx.Prices(ctx, merchant)
@@ -30,10 +31,11 @@ func (s *Service) SetPrice(ctx context.Context, merchant payment.ID, p payment.P
 			return err
 		}
 		next := p
-		if keepSettlement {
-			setSettlement(&next, prices)
+		noSettlement := ""
+		if !inherit(&next, prices, unnamed) {
+			noSettlement = fmt.Sprintf("No price of %s includes instalments %d-%d, whose settlement this one could keep: name it with --settle.", p.Method, p.From, p.To)
 		}
-		if wrong := cmp.Or(checkPrice(&next), checkOverlap(&next, prices)); wrong != "" {
+		if wrong := cmp.Or(checkPrice(&next), checkOverlap(&next, prices), noSettlement); wrong != "" {
 			return problem.New(problem.ValidationFailed, wrong)
 		}
 		return tx.SetPrice(ctx, merchant, next)
@@ -51,13 +53,34 @@ func setRange(p *payment.Price) {
 	}
 }
 
-// setSettlement gives a price the settlement of the one that it replaces, if there is one.
-func setSettlement(p *payment.Price, prices []payment.Price) {
-	for _, was := range prices {
-		if was.Method == p.Method && was.From == p.From && was.To == p.To {
-			p.Days, p.Business, p.PerInstallment = was.Days, was.Business, p.PerInstallment || was.PerInstallment
-		}
+// Unnamed are the terms of a new price that its author did not name.
+type Unnamed struct{ Minimum, Maximum, Settlement, PerInstallment, RefundsFee bool }
+
+// inherit gives a price its unnamed terms. It is false if nothing gives it a settlement, although the
+// method has other prices.
+func inherit(p *payment.Price, prices []payment.Price, unnamed Unnamed) bool {
+	ranges := payment.PricesOf(prices, p.Method)
+	around := slices.DeleteFunc(slices.Clone(ranges), func(r payment.Range) bool { return r.From > p.From || r.To < p.To })
+	if len(around) == 0 {
+		return len(ranges) == 0 || !unnamed.Settlement
 	}
+	was := payment.TermsFor(around, p.From)
+	if unnamed.Minimum {
+		p.Minimum = was.Minimum
+	}
+	if unnamed.Maximum {
+		p.Maximum = was.Maximum
+	}
+	if unnamed.Settlement {
+		p.Days, p.Business = was.Days, was.Business
+	}
+	if unnamed.Settlement && unnamed.PerInstallment {
+		p.PerInstallment = was.PerInstallment
+	}
+	if unnamed.RefundsFee {
+		p.RefundsFee = was.RefundsFee
+	}
+	return true
 }
 
 // checkOverlap says which price overlaps a new one, neither inside the other: for the

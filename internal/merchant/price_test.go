@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/merchant"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
@@ -48,7 +49,7 @@ func TestSetPrice(t *testing.T) {
 		{"settlement of payouts", price(payment.PayoutPrice, 1, 1, payment.Terms{Days: 1}), false},
 		{"refunds of payouts", price(payment.PayoutPrice, 1, 1, payment.Terms{RefundsFee: true}), false},
 	} {
-		err := g.Merchants.SetPrice(t.Context(), g.Merchant.ID, c.price, false)
+		err := g.Merchants.SetPrice(t.Context(), g.Merchant.ID, c.price, merchant.Unnamed{})
 		if c.valid && err != nil || !c.valid && !problem.Is(err, problem.ValidationFailed) {
 			t.Errorf("%s: %v", c.name, err)
 		}
@@ -61,5 +62,56 @@ func TestSetPrice(t *testing.T) {
 	}
 	if text != "CREDIT_CARD CREDIT_CARD CREDIT_CARD CREDIT_CARD PAYOUT PIX " || m.Prices[0].From != 1 || m.Prices[0].To != payment.InstallmentsMax || m.Prices[1].From != 2 {
 		t.Errorf("prices %+v", m.Prices)
+	}
+}
+
+// What is not named is kept: of the price that is replaced, else of the smallest range around. Beside other
+// ranges the settlement must be named.
+func TestUnnamedTermsAreKept(t *testing.T) {
+	t.Parallel()
+	g := coretest.New(t, "sqlite")
+	nothing := merchant.Unnamed{Minimum: true, Maximum: true, Settlement: true, PerInstallment: true, RefundsFee: true}
+	settle := nothing
+	settle.Settlement = false
+	for _, c := range []struct {
+		name          string
+		from, to      int
+		named, stored payment.Terms
+		unnamed       merchant.Unnamed
+		valid         bool
+	}{
+		{"the first price settles at once", 1, 6, payment.Terms{}, payment.Terms{}, nothing, true},
+		{
+			"all is named", 1, 6, payment.Terms{Minimum: 50, Maximum: 90, Days: 30, PerInstallment: true, RefundsFee: true},
+			payment.Terms{Minimum: 50, Maximum: 90, Days: 30, PerInstallment: true, RefundsFee: true}, merchant.Unnamed{}, true,
+		},
+		{
+			"nothing is named", 1, 6, payment.Terms{BasisPoints: 5}, payment.Terms{BasisPoints: 5, Minimum: 50, Maximum: 90, Days: 30, PerInstallment: true, RefundsFee: true},
+			nothing, true,
+		},
+		{
+			"a range inside", 2, 3, payment.Terms{Fixed: 5}, payment.Terms{Fixed: 5, Minimum: 50, Maximum: 90, Days: 30, PerInstallment: true, RefundsFee: true},
+			nothing, true,
+		},
+		{
+			"with a settlement of its own", 2, 3, payment.Terms{Days: 2, Business: true}, payment.Terms{Minimum: 50, Maximum: 90, Days: 2, Business: true, RefundsFee: true},
+			settle, true,
+		},
+		{"a range beside", 7, 12, payment.Terms{Fixed: 5}, payment.Terms{}, nothing, false},
+		{"a range around", 1, 12, payment.Terms{Fixed: 5}, payment.Terms{}, nothing, false},
+		{"a range beside, with a settlement", 7, 12, payment.Terms{Days: 1}, payment.Terms{Days: 1}, settle, true},
+	} {
+		price := payment.Price{Method: payment.CreditCard, Range: payment.Range{From: c.from, To: c.to, Terms: c.named}}
+		err := g.Merchants.SetPrice(t.Context(), g.Merchant.ID, price, c.unnamed)
+		if c.valid != (err == nil) || !c.valid && !problem.Is(err, problem.ValidationFailed) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		m, err := g.Store.Merchant(t.Context(), g.Merchant.ID)
+		g.Must(err)
+		for _, p := range m.Prices {
+			if c.valid && p.From == c.from && p.To == c.to && p.Terms != c.stored {
+				t.Errorf("%s: %+v", c.name, p.Terms)
+			}
+		}
 	}
 }

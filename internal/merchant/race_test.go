@@ -24,7 +24,7 @@ func TestOverlappingPricesAtOnce(t *testing.T) {
 			errs := g.AtOnce(func(i int) error {
 				return g.Merchants.SetPrice(t.Context(), m.ID, payment.Price{
 					Method: payment.CreditCard, Range: payment.Range{From: 2 + 2*i, To: 6 + 2*i, Terms: payment.Terms{BasisPoints: 100}},
-				}, false)
+				}, merchant.Unnamed{})
 			})
 			refused := 0
 			for _, err := range errs {
@@ -53,7 +53,7 @@ func TestSettlementIsKept(t *testing.T) {
 				if i == 1 {
 					terms = payment.Terms{BasisPoints: 101}
 				}
-				return g.Merchants.SetPrice(t.Context(), m.ID, payment.Price{Method: payment.PIX, Range: payment.Range{Terms: terms}}, i == 1)
+				return g.Merchants.SetPrice(t.Context(), m.ID, payment.Price{Method: payment.PIX, Range: payment.Range{Terms: terms}}, merchant.Unnamed{Settlement: i == 1})
 			}) {
 				g.Must(err)
 			}

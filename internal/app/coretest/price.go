@@ -1,6 +1,7 @@
 package coretest
 
 import (
+	"github.com/porteira/porteira/internal/merchant"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 )
@@ -8,7 +9,7 @@ import (
 // SetPrice sets a price of the merchant's new orders, for all instalments.
 func (g *Gateway) SetPrice(method payment.Method, terms payment.Terms) {
 	g.T.Helper()
-	g.Must(g.Merchants.SetPrice(g.T.Context(), g.Merchant.ID, payment.Price{Method: method, Range: payment.Range{Terms: terms}}, false))
+	g.Must(g.Merchants.SetPrice(g.T.Context(), g.Merchant.ID, payment.Price{Method: method, Range: payment.Range{Terms: terms}}, merchant.Unnamed{}))
 	var err error
 	g.Merchant, err = g.Store.Merchant(g.T.Context(), g.Merchant.ID)
 	g.Must(err)
