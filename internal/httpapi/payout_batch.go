@@ -42,9 +42,11 @@ func (a *API) requestPayoutBatch(c *call) error {
 	}
 	asCSV := media == mediaCSV
 	var reference wire.Field[string]
+	decimal := false
 	q := c.query()
 	if asCSV {
 		reference.V, reference.Set = q.get("referenceId")
+		decimal = q.oneOf("amounts", []string{"cents", "decimal"}) == "decimal"
 	}
 	if err := q.done(); err != nil {
 		return err
@@ -60,7 +62,7 @@ func (a *API) requestPayoutBatch(c *call) error {
 	defer a.batches.end(c.merchant.ID)
 	var r *wire.PayoutBatchRequest
 	if asCSV {
-		r, invalid = decoder.PayoutBatchCSV(reference, body.Bytes())
+		r, invalid = decoder.PayoutBatchCSV(reference, decimal, body.Bytes())
 	} else {
 		r, invalid = decoder.PayoutBatch(body.Bytes())
 	}
@@ -77,6 +79,9 @@ func (a *API) requestPayoutBatch(c *call) error {
 		},
 		find: a.payouts.ReplayBatch, view: wire.PayoutBatch,
 	}, r, invalid)
+	if err != nil {
+		err = r.NameLines(problem.From(err))
+	}
 	if !fresh && (err == nil || problem.From(err).Kind.Status() < http.StatusInternalServerError) {
 		a.rates.refuseBatch(c, max(len(r.Items), body.Len()/1024))
 	}

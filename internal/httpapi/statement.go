@@ -41,8 +41,9 @@ var statementKinds = func() (list []string) {
 // listStatement answers with a page in JSON, which always has a cursor for later rows, or
 // with all rows as CSV.
 func (a *API) listStatement(c *call) error {
-	asCSV := acceptsCSV(c.r)
 	q := c.query()
+	format := wire.StatementFormat(q.oneOf("format", []string{string(wire.FormatBR)}))
+	asCSV := acceptsCSV(c.r) || format != ""
 	f := store.StatementFilter{
 		Account: ledger.Account(q.oneOf("account", texts(ledger.StatementAccounts))), Kind: ledger.Kind(q.oneOf("kind", statementKinds)),
 	}
@@ -58,7 +59,7 @@ func (a *API) listStatement(c *call) error {
 		if err := a.statementRange(c, &f, 0, from, to); err != nil {
 			return err
 		}
-		return a.sendCSV(c, f)
+		return a.sendCSV(c, f, format)
 	}
 	at, err := a.continueStatement(c, at)
 	if err != nil {
@@ -127,7 +128,7 @@ func (a *API) statementRange(c *call, f *store.StatementFilter, after int64, fro
 
 // sendCSV writes all rows, however many. An error after the first part ends the connection,
 // so that the client does not take these rows for all of them.
-func (a *API) sendCSV(c *call, f store.StatementFilter) error {
+func (a *API) sendCSV(c *call, f store.StatementFilter, format wire.StatementFormat) error {
 	if !a.exports.begin(c.merchant.ID, exportsMax, exportsOfMerchant) {
 		return problem.New(problem.Overloaded, "Too many statements are being sent as CSV.")
 	}
@@ -141,7 +142,7 @@ func (a *API) sendCSV(c *call, f store.StatementFilter) error {
 		return err
 	}
 	for {
-		last, err := a.sendPart(c, control, f)
+		last, err := a.sendPart(c, control, f, format)
 		switch {
 		case err == nil && last.Number == 0:
 			// The last bytes leave after the handler; the connection ends with them.
@@ -161,7 +162,7 @@ func (a *API) sendCSV(c *call, f store.StatementFilter) error {
 
 // sendPart reads and writes the next rows, in the time of a usual request, and returns the
 // last one; zero if there are no more.
-func (a *API) sendPart(c *call, control *http.ResponseController, f store.StatementFilter) (last store.StatementRow, err error) {
+func (a *API) sendPart(c *call, control *http.ResponseController, f store.StatementFilter, format wire.StatementFormat) (last store.StatementRow, err error) {
 	ctx, cancel := a.env.Clock.WithTimeout(c.r.Context(), writeTimeout)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) }) // ends a write to a slow client
@@ -182,7 +183,7 @@ func (a *API) sendPart(c *call, control *http.ResponseController, f store.Statem
 		c.status = http.StatusOK
 		c.w.WriteHeader(c.status)
 	}
-	err = wire.StatementCSV(c.w, rows, first)
+	err = wire.StatementCSV(c.w, format, rows, first)
 	if err == nil {
 		if err = control.Flush(); errors.Is(err, http.ErrNotSupported) {
 			err = nil

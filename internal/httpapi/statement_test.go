@@ -150,6 +150,10 @@ func TestStatementAsCSV(t *testing.T) {
 		t.Errorf("without rows: %q", head.body)
 	}
 	h.want("limit", h.do("GET", "/statement?limit=3", "", accept), 422, "validation_failed")
+	if br := h.do("GET", "/statement?format=br", ""); !strings.HasPrefix(br.body, "\ufeff"+strings.Join(wire.StatementColumns, ";")+"\r\n") || !strings.Contains(br.body, ";0,05;") {
+		t.Errorf("for Brazil: %.300s", br.body)
+	}
+	h.want("another format", h.do("GET", "/statement?format=us", ""), 422, "validation_failed")
 }
 
 func TestStatementParameters(t *testing.T) {

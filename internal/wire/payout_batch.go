@@ -28,7 +28,8 @@ type PayoutBatchRequest struct {
 
 	Fingerprint Fingerprint // as in PayinRequest; of the items all at once
 
-	cut bool // not read to its end, because nothing that follows could make it valid
+	cut   bool  // not read to its end, because nothing that follows could make it valid
+	lines []int // of the items in the file, if it is CSV
 }
 
 // MayRepeat is PayinRequest.MayRepeat for batches.
@@ -57,6 +58,8 @@ type batchReader struct {
 	count   int            // items, with the first one beyond the maximum
 	items   hash.Hash      // of the items' fingerprints
 	sent    bool           // there is a list of items
+	// amountDetail is what is wrong with an amount of a wrong type in CSV, where all cells are texts.
+	amountDetail string
 }
 
 func newBatchReader(d *Decoder) *batchReader {
@@ -228,6 +231,9 @@ func (b *batchReader) itemErrors(prefix string, invalid *problem.Error) error {
 	b.unknown = b.unknown || invalid.Kind == problem.UnknownField
 	for _, f := range invalid.Fields {
 		b.never = b.never || f.Code == problem.CodeInvalidType
+		if b.amountDetail != "" && f.Field == "amount" && f.Code == problem.CodeInvalidType {
+			f.Detail = b.amountDetail
+		}
 		b.errs.add(inside(prefix, f.Field), f.Code, f.Detail)
 	}
 	b.errs.truncated = b.errs.truncated || invalid.Truncated

@@ -128,7 +128,7 @@ func TestPayoutBatchIsCut(t *testing.T) {
 	for i := range errorsMax + 1 {
 		body += row(i)
 	}
-	r, e := testDecoder.PayoutBatchCSV(Some("b"), []byte(body+`"`))
+	r, e := testDecoder.PayoutBatchCSV(Some("b"), false, []byte(body+`"`))
 	if described(e) == "" || e.Kind != problem.ValidationFailed || len(e.Fields) != errorsMax || r.MayRepeat(e) {
 		t.Errorf("CSV: %.200s", described(e))
 	}
@@ -136,7 +136,7 @@ func TestPayoutBatchIsCut(t *testing.T) {
 	for i := range BatchItemsMax + 1 {
 		body += strings.Replace(row(i), "x", "1", 1)
 	}
-	if r, e = testDecoder.PayoutBatchCSV(Some("b"), []byte(body+`"`)); described(e) != "validation_failed, items too_long" || r.MayRepeat(e) {
+	if r, e = testDecoder.PayoutBatchCSV(Some("b"), false, []byte(body+`"`)); described(e) != "validation_failed, items too_long" || r.MayRepeat(e) {
 		t.Errorf("CSV with too many rows: %.200s", described(e))
 	}
 }
@@ -172,7 +172,7 @@ func BenchmarkHostilePayoutBatch(b *testing.B) {
 	for name, body := range map[string][]byte{"empty lines": fill(csvHeader, "\n", "a"), "rows": fill(csvHeader, "a,0,,,,\n", ""), "commas": fill(csvHeader, ",", "")} {
 		b.Run("CSV/"+name, func(b *testing.B) {
 			for b.Loop() {
-				if _, invalid := testDecoder.PayoutBatchCSV(Some("b"), body); invalid == nil {
+				if _, invalid := testDecoder.PayoutBatchCSV(Some("b"), false, body); invalid == nil {
 					b.Fatal("accepted")
 				}
 			}
@@ -209,7 +209,7 @@ func TestPayoutBatchCSV(t *testing.T) {
 		{"many cells", good + strings.Repeat(",", cellsMax), "malformed_csv"},
 		{"many empty lines", good + strings.Repeat("\n", cellsMax), "malformed_csv"},
 	} {
-		r, invalid := testDecoder.PayoutBatchCSV(Some("b"), []byte(row.body))
+		r, invalid := testDecoder.PayoutBatchCSV(Some("b"), false, []byte(row.body))
 		if got := described(invalid); got != row.want {
 			t.Errorf("%s: %s, want %s (%v)", row.name, got, row.want, invalid)
 		}
@@ -217,7 +217,7 @@ func TestPayoutBatchCSV(t *testing.T) {
 			t.Errorf("%s: %+v", row.name, r.Items)
 		}
 	}
-	if _, invalid := testDecoder.PayoutBatchCSV(Field[string]{}, []byte(good)); described(invalid) != "validation_failed, referenceId required" {
+	if _, invalid := testDecoder.PayoutBatchCSV(Field[string]{}, false, []byte(good)); described(invalid) != "validation_failed, referenceId required" {
 		t.Errorf("without a reference: %s", described(invalid))
 	}
 }
@@ -227,19 +227,18 @@ func TestPayoutBatchCSVSeparators(t *testing.T) {
 	t.Parallel()
 	const row = `a,100,EMAIL,m@example.com,"Maria ""Silva""",52998224725` + "\n"
 	for body, want := range map[string]string{
-		strings.ReplaceAll(csvHeader+row, ",", ";"):                   "Columns must be separated by commas.",
-		"\xef\xbb\xbf" + strings.ReplaceAll(csvHeader+row, ",", "\t"): "Columns must be separated by commas.",
-		"sep=;\r\n" + csvHeader + row:                                 "Columns must be separated by commas.",
-		strings.ReplaceAll(csvHeader+row, "\n", "\r"):                 "Lines must end with CRLF or LF, not with CR alone.",
+		"sep=;\r\n" + csvHeader + row:                 "The first line must be a header with the names of the fields.",
+		strings.ReplaceAll(csvHeader+row, "\n", "\r"): "Lines must end with CRLF or LF, not with CR alone.",
 		row + row: "The first line must be a header with the names of the fields.",
 	} {
-		r, invalid := testDecoder.PayoutBatchCSV(Some("b"), []byte(body))
+		r, invalid := testDecoder.PayoutBatchCSV(Some("b"), false, []byte(body))
 		if described(invalid) != "malformed_csv" || invalid.Detail != want || len(r.Items) != 0 {
 			t.Errorf("%q: %s %v, %d items", body, described(invalid), invalid, len(r.Items))
 		}
 	}
-	for _, body := range []string{csvHeader + row, "\xef\xbb\xbf" + strings.ReplaceAll(csvHeader+row, "\n", "\r\n"), csvHeader + strings.Replace(row, "Maria", "Ma;ria", 1)} {
-		if r, invalid := testDecoder.PayoutBatchCSV(Some("b"), []byte(body)); invalid != nil || len(r.Items) != 1 {
+	for _, body := range []string{strings.ReplaceAll(csvHeader+row, ",", ";"), "\xef\xbb\xbf" + strings.ReplaceAll(csvHeader+row, ",", "\t"),
+		strings.ReplaceAll(csvHeader+row, "\n", ",,\n") + ",,,,,,,\n,,,,,,,\n", csvHeader + row, "\xef\xbb\xbf" + strings.ReplaceAll(csvHeader+row, "\n", "\r\n"), csvHeader + strings.Replace(row, "Maria", "Ma;ria", 1)} {
+		if r, invalid := testDecoder.PayoutBatchCSV(Some("b"), false, []byte(body)); invalid != nil || len(r.Items) != 1 {
 			t.Errorf("%q: %v", body, invalid)
 		}
 	}
@@ -259,7 +258,7 @@ func TestPayoutBatchFingerprint(t *testing.T) {
 	a, b := strings.Replace(item("a"), `"amount":100`, `"webhookUrl":null,"amount":100`, 1), item("b")
 	first := of(batch(a, b))
 	header := "amount,pixKey,pixKeyType,beneficiaryName,beneficiaryDocument,referenceId\n"
-	r, invalid := testDecoder.PayoutBatchCSV(Some("b"), []byte(header+csvOf(t, a)+csvOf(t, b)))
+	r, invalid := testDecoder.PayoutBatchCSV(Some("b"), false, []byte(header+csvOf(t, a)+csvOf(t, b)))
 	if invalid != nil || len(first.Differing(r.Fingerprint)) > 0 {
 		t.Errorf("CSV differs in %v, %v", first.Differing(r.Fingerprint), invalid)
 	}
@@ -299,7 +298,7 @@ func FuzzPayoutBatchCSV(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		r, invalid := testDecoder.PayoutBatchCSV(Some("b"), body)
+		r, invalid := testDecoder.PayoutBatchCSV(Some("b"), false, body)
 		checkBatch(t, r, invalid)
 	})
 }
@@ -352,5 +351,48 @@ func TestPayoutBatchView(t *testing.T) {
 		`"counts":{"PENDING":2,"COMPLETED":1},"version":1,"createdAt":"","updatedAt":""}`
 	if err != nil || string(got) != want {
 		t.Errorf("%s, %v", got, err)
+	}
+}
+
+// Amounts in reais are read as spreadsheets of Brazil and others write them; errors name the line of the file.
+func TestPayoutBatchCSVAmounts(t *testing.T) {
+	t.Parallel()
+	const cents, reais = "must be an integer of cents: 1000 is R$ 10,00; or send ?amounts=decimal", "must be an amount in reais, such as 1.234,56 or 1234.56"
+	for _, row := range []struct {
+		cell    string
+		decimal bool
+		want    int64 // 0: an error
+		detail  string
+	}{
+		{"1234", false, 1234, ""},
+		{"10,00", false, 0, cents},
+		{"10.00", false, 0, cents},
+		{"1234,56", true, 1234_56, ""},
+		{"1.234,56", true, 1234_56, ""},
+		{"12.345.678,9", true, 12345678_90, ""},
+		{"1234.56", true, 1234_56, ""},
+		{"10", true, 10_00, ""},
+		{"0,05", true, 5, ""},
+		{"0,00", true, 0, "must be between"},
+		{"1.234", true, 0, reais},
+		{"1,234.56", true, 0, reais},
+		{"12.34,56", true, 0, reais},
+		{"10,000", true, 0, reais},
+		{"R$ 10,00", true, 0, reais},
+		{"-10,00", true, 0, reais},
+		{"99999999999999999999,00", true, 0, "must be"},
+	} {
+		body := strings.ReplaceAll(csvHeader, ",", ";") + "\na;" + row.cell + ";EMAIL;m@example.com;Maria;52998224725\n"
+		r, invalid := testDecoder.PayoutBatchCSV(Some("b"), row.decimal, []byte(body))
+		if row.want != 0 && (invalid != nil || r.Items[0].Amount.V != row.want) {
+			t.Errorf("%s: %v", row.cell, invalid)
+		}
+		if row.want != 0 {
+			continue
+		}
+		named := r.NameLines(invalid)
+		if invalid == nil || !strings.Contains(invalid.Fields[0].Detail, row.detail) || !strings.HasSuffix(named.Fields[0].Detail, " (line 3 of the file)") {
+			t.Errorf("%s: %v", row.cell, named)
+		}
 	}
 }

@@ -88,11 +88,47 @@ func startsWithAny(text, runes string) bool {
 	return size > 0 && strings.ContainsRune(runes, first)
 }
 
+// StatementFormat is how a statement is written as CSV.
+type StatementFormat string
+
+// FormatBR is for spreadsheets in Brazil: a byte order mark, semicolons, reais with a decimal comma, times
+// of São Paulo.
+const FormatBR StatementFormat = "br"
+
+func (f StatementFormat) amount(c money.Cents) string {
+	text := strconv.FormatInt(int64(c), 10)
+	if f != FormatBR {
+		return text
+	}
+	digits, negative := strings.CutPrefix(text, "-")
+	digits = strings.Repeat("0", max(3-len(digits), 0)) + digits
+	text = digits[:len(digits)-2] + "," + digits[len(digits)-2:]
+	if negative {
+		text = "-" + text
+	}
+	return text
+}
+
+func (f StatementFormat) time(t time.Time) string {
+	if f == FormatBR {
+		return payment.InSaoPaulo(t).Format("02/01/2006 15:04:05")
+	}
+	return string(TimestampOf(t))
+}
+
 // StatementCSV writes rows as CSV (RFC 4180), after a header if they are the first ones.
 // Errors are those of w.
-func StatementCSV(w io.Writer, rows []StatementRow, first bool) error {
+func StatementCSV(w io.Writer, f StatementFormat, rows []StatementRow, first bool) error {
 	out := csv.NewWriter(w)
 	out.UseCRLF = true
+	if f == FormatBR {
+		out.Comma = ';'
+	}
+	if first && f == FormatBR {
+		if _, err := w.Write(byteOrderMark); err != nil {
+			return err
+		}
+	}
 	if first {
 		if err := out.Write(StatementColumns); err != nil {
 			return err
@@ -102,8 +138,8 @@ func StatementCSV(w io.Writer, rows []StatementRow, first bool) error {
 		v := rows[i].view()
 		if err := out.Write([]string{
 			strconv.FormatInt(v.Number, 10), v.EntryID, string(v.Kind), string(v.Account),
-			strconv.FormatInt(int64(v.Amount), 10), strconv.FormatInt(int64(v.BalanceAfter), 10),
-			string(v.OrderType), v.OrderID, quoteFormula(v.ReferenceID), string(v.CreatedAt),
+			f.amount(v.Amount), f.amount(v.BalanceAfter),
+			string(v.OrderType), v.OrderID, quoteFormula(v.ReferenceID), f.time(rows[i].CreatedAt),
 		}); err != nil {
 			return err
 		}

@@ -6,10 +6,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 )
 
@@ -47,7 +49,7 @@ func statementOf(t testing.TB, references ...string) string {
 			Number: int64(i + 1), Kind: ledger.PayoutHeld, Account: ledger.Available, Amount: -5, BalanceAfter: -7, OrderType: payment.OperationPayout, ReferenceID: references[i],
 		}
 	}
-	if err := StatementCSV(&out, rows, true); err != nil {
+	if err := StatementCSV(&out, "", rows, true); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -121,4 +123,28 @@ func FuzzStatementCSV(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A spreadsheet of Brazil opens the statement as it is: semicolons, decimal comma, times of São Paulo.
+func TestStatementForBrazil(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	at := time.Date(2026, time.March, 1, 2, 30, 0, 0, time.UTC)
+	for i, amount := range []money.Cents{-1234_56, 5, -5, 10_00} {
+		if err := StatementCSV(&out, FormatBR, []StatementRow{{Number: int64(i), Amount: amount, BalanceAfter: 0, CreatedAt: at}}, i == 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, marked := strings.CutPrefix(out.String(), "\ufeff")
+	r := csv.NewReader(strings.NewReader(text))
+	r.Comma = ';'
+	rows, err := r.ReadAll()
+	if err != nil || !marked || len(rows) != 5 {
+		t.Fatalf("%v: %q", err, text)
+	}
+	for i, want := range []string{"-1234,56", "0,05", "-0,05", "10,00"} {
+		if row := rows[i+1]; row[4] != want || row[5] != "0,00" || row[len(row)-1] != "28/02/2026 23:30:00" {
+			t.Errorf("%v, want %s", row, want)
+		}
+	}
 }
