@@ -26,6 +26,8 @@ type caseDetail struct {
 
 	Order *caseOrder `json:"order,omitempty"`
 	subjectView
+
+	Compare     []compareView  `json:"compare,omitempty"` // with the processor's panel or statement
 	Decisions   []caseDecision `json:"decisions"`
 	Resolutions []caseOption   `json:"resolutions"`
 }
@@ -81,6 +83,47 @@ func (c *caseShow) Run(r *runner, root *commands) error {
 	})
 }
 
+// compareView is money at a processor that a case is about. Personal data is masked.
+type compareView struct {
+	What        string     `json:"what"` // payment, charge, transfer, refund or entry
+	Account     string     `json:"account"`
+	ExternalID  string     `json:"externalId,omitempty"`
+	ProcessorID string     `json:"processorId,omitempty"`
+	EndToEndID  string     `json:"endToEndId,omitempty"`
+	Amount      int64      `json:"amount,omitempty"`
+	At          *time.Time `json:"at,omitempty"`
+	Party       string     `json:"party,omitempty"` // the payer, or the receiver
+	PIXKey      string     `json:"pixKey,omitempty"`
+}
+
+func viewCompare(list []query.Movement) (views []compareView) {
+	for i := range list {
+		m := &list[i]
+		views = append(views, compareView{m.What, m.Account, m.ExternalID, m.ProcessorID, m.EndToEndID, int64(m.Amount), timeIfAny(m.At), m.Party, m.PIXKey})
+	}
+	return views
+}
+
+// printCompare prints each movement on lines of its own: ids are long.
+func printCompare(w io.Writer, list []compareView) {
+	if len(list) == 0 {
+		return
+	}
+	_, _ = fmt.Fprintln(w, "\nCompare with the processor's panel or statement:")
+	for i := range list {
+		v := &list[i]
+		at, ids := "", [][]string{{"    endToEndId", v.EndToEndID}, {"    processor id", v.ProcessorID}, {"    external id", v.ExternalID}, {"    Pix key", v.PIXKey}, {"    of or to", v.Party}}
+		if v.At != nil {
+			at = stamp(*v.At)
+		}
+		if v.ProcessorID == v.EndToEndID {
+			ids[1][1] = ""
+		}
+		_, _ = fmt.Fprintf(w, "  %s at %s, %s, %s\n", v.What, v.Account, money.Cents(v.Amount).English(), at)
+		pairs(w, ids)
+	}
+}
+
 func (c *caseShow) read(r *runner, a *app.Admin) (*caseDetail, error) {
 	found, err := findCase(r, a, c.ID)
 	if err != nil {
@@ -95,14 +138,20 @@ func (c *caseShow) read(r *runner, a *app.Admin) (*caseDetail, error) {
 		name = ""
 	}
 	v := &caseDetail{caseView: viewCase(&found, name), subjectView: subjectView{Sends: []sendView{}, Postings: []postingView{}}, Decisions: []caseDecision{}, Resolutions: []caseOption{}}
+	var subject *query.Subject
 	if !found.Subject.IsZero() {
-		if err := v.readSubject(r, a, &found); err != nil {
+		if subject, err = v.readSubject(r, a, &found); err != nil {
 			return nil, err
 		}
 		if v.Order != nil && v.Order.Type == "receipt" {
 			v.Order.findPayin(r, a)
 		}
 	}
+	compare, err := query.Compare(r.ctx, a.Store, &found, subject)
+	if err != nil {
+		return nil, err
+	}
+	v.Compare = viewCompare(compare)
 	decisions, err := a.Store.Decisions(r.ctx, found.Merchant, found.ID)
 	if err != nil {
 		return nil, err
@@ -146,17 +195,17 @@ func findCase(r *runner, a *app.Admin, text string) (store.Case, error) {
 
 // readSubject reads what the case is about. A subject that cannot be read is left out: the case may
 // be about that, or about something without a row.
-func (v *caseDetail) readSubject(r *runner, a *app.Admin, of *store.Case) error {
+func (v *caseDetail) readSubject(r *runner, a *app.Admin, of *store.Case) (*query.Subject, error) {
 	s, err := query.Explain(r.ctx, a.Store, of.Merchant, of.Subject)
 	if isNotFound(err) {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s.Cases = slices.DeleteFunc(s.Cases, func(other store.Case) bool { return other.ID == of.ID })
 	v.Order, v.subjectView = orderOf(s), viewSubject(s)
-	return nil
+	return s, nil
 }
 
 // findPayin finds the merchant and the pay-in of a receipt by its external id: a restored backup may
@@ -244,6 +293,7 @@ func printCase(w io.Writer, v *caseDetail) {
 	}
 	pairs(w, rows)
 	_, _ = fmt.Fprintf(w, "\n%s\n", oneLine(v.Text))
+	printCompare(w, v.Compare)
 	printCaseRows(w, v)
 	if len(v.Resolutions) == 0 {
 		return

@@ -48,6 +48,7 @@ var changes = []struct {
 	{regexp.MustCompile(`ptr_(key|secret)_[a-z2-7]+`), "PTR"},
 	{regexp.MustCompile(`whsec_[A-Za-z0-9+/=]+`), "WHSEC"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ`), "TIME"},
+	{regexp.MustCompile(`due for \d+d`), "due for DAYS"},
 	{regexp.MustCompile(` +`), " "},
 }
 

@@ -95,7 +95,7 @@ func TestDoctorBeforeTheFirstStart(t *testing.T) {
 	out = s.doctor(0)
 	disk, rest, _ := strings.Cut(out, "\n ok database")
 	if !strings.HasPrefix(disk, " ok configuration\n ") || !strings.Contains(disk, " disk of DATA: ") ||
-		rest != ": sqlite\n"+noteGateway+" ok clock\n ok account sandbox\n"+noteOfBank+" ok work: nothing is due for more than 10 minutes\n ok cases: 0 open cases\n\nNo problems.\n" {
+		rest != ": sqlite\n"+noteGateway+" ok clock\n ok account sandbox\n"+noteOfBank+" ok work: nothing is due for more than 10 minutes\n ok outcomes: none is unknown\n ok webhooks: 0 deliveries to come\n ok cases: 0 open cases\n"+noteRecords+"\nNo problems.\n" {
 		t.Errorf("the doctor prints\n%s", out)
 	}
 	out, _ = s.run(1, "doctor")
@@ -111,6 +111,10 @@ func TestDoctorBeforeTheFirstStart(t *testing.T) {
 	s.doctor(0)
 }
 
+// noteRecords are the notes of an installation that was never verified or backed up.
+const noteRecords = " note verification: never done\n Run porteira verify every day: it works beside running gateways.\n" +
+	" note backup: none was made by porteira backup\n Run porteira backup --to FILE every day, or another backup that is consistent (docs/disk.md).\n"
+
 // Each check finds what it is for.
 func TestDoctorFinds(t *testing.T) {
 	t.Parallel()
@@ -123,7 +127,7 @@ func TestDoctorFinds(t *testing.T) {
 		}
 		return values
 	}
-	const late, start = ": due for more than 10 minutes", "\n Start a gateway.\n"
+	const late, start = ": due for DAYS", "\n Start a gateway.\n"
 	for _, row := range []struct {
 		name   string
 		args   []string

@@ -43,15 +43,30 @@ func (s *shell) seedOrders() (p payment.Payin, q payment.Payout, r payment.Refun
 	var needs store.Needs
 	needs.InsertPayin(opened.NewPayin(p, payment.PersonalData{Customer: []byte(`{"name":"João Souza","document":"11144477735","email":"joao@example.com","address":{"street":"Rua Um"}}`)}, nil))
 	needs.InsertPayout(newPayout)
+	needs.FoundTransfer(m.ID, opened.ExternalID(&m, payment.OperationPayout, "lost"))
 	_, err = opened.Commit(s.t.Context(), &needs, store.Capacity{}, func(_ *store.Loaded, c *store.Changes) error {
 		c.AddReceipt(payment.Receipt{Merchant: m.ID, ID: id(4), Payin: p.ID, Processor: "sandbox", ExternalID: "pay_e2e", OrderID: p.ExternalID, EndToEndID: "E1", Amount: 1990, Applied: 1990, PaidAt: created})
 		c.AddRefund(r, nil)
 		c.OpenCase(store.Case{Merchant: m.ID, ID: id(5), Kind: store.CasePayoutUnknown, Subject: q.ID, Amount: 500, Params: store.ReasonNoAnswer.With(nil)})
+		surplus := payment.Receipt{Merchant: m.ID, ID: id(6), Payin: p.ID, Processor: "sandbox", ExternalID: "pay_again", OrderID: p.ExternalID, EndToEndID: "E2", Amount: 1990, PaidAt: created.Add(time.Minute)}
+		c.AddReceipt(surplus)
+		c.OpenCase(store.Case{Merchant: m.ID, ID: id(7), Kind: store.CaseOverpaid, Subject: p.ID, Amount: 1990, Params: store.OfReceipt(surplus.ID)})
+		found := store.FoundTransfer{Merchant: m.ID, ID: id(8), ExternalID: opened.ExternalID(&m, payment.OperationPayout, "lost"), Processor: "sandbox", EndToEndID: "E3", Total: 700, Amount: 700}
+		c.AddFoundTransfer(found)
+		c.OpenCase(store.Case{Merchant: m.ID, ID: id(9), Kind: store.CasePayoutFound, Subject: found.ID, Amount: 700, Params: store.Params{
+			"processor": "sandbox", "externalId": found.ExternalID, store.ParamEndToEndID: "E3", store.ParamSentAt: "2023-11-14T22:20:00Z", store.ParamPIXKey: "m•••@example.com", store.ParamReceiver: "M•••",
+		}})
 		return nil
 	})
 	s.must(err)
 	s.must(opened.Close())
 	return p, q, r
+}
+
+// caseNumber is the id of a seeded case.
+func caseNumber(other payment.ID, n byte) string {
+	other[15] = n
+	return other.String()
 }
 
 // Each command to look shows orders of all merchants or of one, with tables that fit a terminal, and
@@ -84,6 +99,10 @@ func TestLook(t *testing.T) {
 		{"payout show " + q.ID.String(), "step unknown", ""},
 		{"payout show " + q.ID.String(), "payout_unknown open", ""},
 		{"payout show " + q.ID.String() + " --json", `"step": "unknown"`, "52998224725"},
+		{"case show " + caseNumber(p.ID, 7), "\n payment at sandbox, R$ 19.90, 2023-11-14 22:14:20Z\n endToEndId E2\n processor id pay_again\n external id " + p.ExternalID + "\n of or to J••• S••• •••.444.777-•• j•••@example.com\n", "endToEndId E1\n processor"},
+		{"case show " + caseNumber(p.ID, 9), "\n transfer at sandbox, R$ 7.00, 2023-11-14 22:20:00Z\n endToEndId E3\n", ""},
+		{"case show " + caseNumber(p.ID, 9) + " --json", `"pixKey": "m•••@example.com"`, ""},
+		{"case show " + caseNumber(p.ID, 5), "\n transfer at sandbox, R$ 5.00, 2023-11-14 22:13:20Z\n external id " + q.ExternalID + "\n Pix key m•••@example.com\n of or to M••• A••• •••.982.247-••\n", "Aparecida"},
 		{"refund list", r.ID.String() + " PROCESSING 1.90 merchant Loja", ""},
 		{"refund show " + r.ID.String(), "pay-in " + p.ID.String(), ""},
 		{"balance list", "Outra 0.00 0.00 0.00 0.00 0.00 0.00", ""},
@@ -106,11 +125,18 @@ func TestLook(t *testing.T) {
 			t.Errorf("%s prints no JSON:\n%s", row.args, out)
 		}
 	}
+	s.wantRefusals(q.ID.String())
+}
+
+// wantRefusals checks what the commands say about what they cannot show.
+func (s *shell) wantRefusals(payout string) {
+	t := s.t
+	t.Helper()
 	for _, row := range []struct {
 		args, stderr string
 		code         int
 	}{
-		{"payin show " + q.ID.String(), "porteira: pay-in " + q.ID.String() + " not found: porteira find TEXT finds it by any other id\n", 1},
+		{"payin show " + payout, "porteira: pay-in " + payout + " not found: porteira find TEXT finds it by any other id\n", 1},
 		{"payin show pedido-1", "porteira: \"pedido-1\" is not the id of a pay-in: porteira find TEXT finds it by any other id\n", 2},
 		{"payin list --since yesterday", "*", 2},
 		{"payin list --account nowhere", "porteira: account \"nowhere\" not found: porteira account list lists all accounts\n", 1},

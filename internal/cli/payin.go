@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"encoding/json"
 	"io"
-	"strings"
 
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/payment"
@@ -115,20 +113,11 @@ func (c *payinShow) Run(r *runner, root *commands) error {
 	})
 }
 
-// customerText is a customer in one line.
-func customerText(customer []byte) string {
-	var c struct{ Name, Document, Email string }
-	if len(customer) == 0 || json.Unmarshal(customer, &c) != nil {
-		return ""
-	}
-	return oneLine(strings.Join(strings.Fields(c.Name+" "+c.Document+" "+c.Email), " "))
-}
-
 func printPayin(w io.Writer, p *payment.Payin, merchant string, customer []byte) {
 	rows := [][]string{
 		{"pay-in", p.ID.String()}, {"merchant", merchant}, {"reference", oneLine(p.ReferenceID)}, {"status", string(p.Status)},
 		{"method", string(p.Method)}, {"amount", p.Amount.English()}, {"account", p.Processor}, {"external id", p.ExternalID}, {"processor id", p.ProcessorID},
-		{"endToEndId", p.EndToEndID}, {"payer", customerText(customer)}, {"created", stamp(p.CreatedAt)}, {"expires", stamp(p.ExpiresAt)}, {"paid", stamp(p.PaidAt)},
+		{"endToEndId", p.EndToEndID}, {"payer", oneLine(query.CustomerLine(customer))}, {"created", stamp(p.CreatedAt)}, {"expires", stamp(p.ExpiresAt)}, {"paid", stamp(p.PaidAt)},
 	}
 	if p.PaidAmount != 0 {
 		rows = append(rows, []string{"paid amount", p.PaidAmount.English()}, []string{"fee", p.Fee.English()})

@@ -3,6 +3,7 @@ package notice
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/porteira/porteira/internal/commit"
 	"github.com/porteira/porteira/internal/ledger"
@@ -55,7 +56,7 @@ func (s *Service) bookTransfer(ctx context.Context, feed *store.Feed, t *process
 	}
 	op := &findTransfer{node: s.Queue.node.ID(), final: t.State == processor.TransferPaid, found: store.FoundTransfer{
 		Merchant: merchant, ExternalID: t.ExternalID, Processor: account, EndToEndID: t.EndToEndID, Total: t.Amount, Amount: left,
-	}}
+	}, params: listedParams(account, t)}
 	if err := s.Writer.Do(ctx, op); err != nil || !op.booked {
 		return err
 	}
@@ -89,8 +90,25 @@ func (s *Service) duplicateID(account string, t *processor.ListedTransfer) strin
 func (s *Service) reportForeign(ctx context.Context, account string, merchant payment.ID, t *processor.ListedTransfer) error {
 	return s.Writer.Do(ctx, write.OpenCase{Case: store.Case{
 		ID: store.CaseID("listed transfer %s %s", account, t.ExternalID), Merchant: merchant, Kind: store.CaseNotice, Amount: t.Amount,
-		Params: store.ReasonUnknownTransfer.With(store.Params{"processor": account, "externalId": t.ExternalID}),
+		Params: store.ReasonUnknownTransfer.With(listedParams(account, t)),
 	}})
+}
+
+// listedParams are what a person compares of a listed transfer. Cases are no place for personal data:
+// it is masked.
+func listedParams(account string, t *processor.ListedTransfer) store.Params {
+	p := store.Params{"processor": account, "externalId": t.ExternalID}
+	for name, value := range map[string]string{
+		store.ParamEndToEndID: t.EndToEndID, store.ParamPIXKey: payment.MaskKey("", t.PIXKey), store.ParamReceiver: payment.MaskName(t.Receiver),
+	} {
+		if value != "" {
+			p[name] = value
+		}
+	}
+	if !t.SentAt.IsZero() {
+		p[store.ParamSentAt] = t.SentAt.UTC().Format(time.RFC3339)
+	}
+	return p
 }
 
 // bookOfPayout books a listed transfer of a payout
@@ -183,7 +201,8 @@ func (v *findUnsent) Decide(l *store.Loaded, c *store.Changes) error {
 type findTransfer struct {
 	node   payment.ID
 	found  store.FoundTransfer
-	final  bool // else it is looked up until it is
+	params store.Params // of its case
+	final  bool         // else it is looked up until it is
 	booked bool
 	began  store.Installation // with the new history, if one began
 }
@@ -220,7 +239,7 @@ func (v *findTransfer) Decide(l *store.Loaded, c *store.Changes) error {
 		}
 		c.OpenCase(store.Case{
 			Merchant: f.Merchant, Kind: store.CasePayoutFound, Subject: f.ID, Amount: f.Amount,
-			Params: store.Params{"processor": f.Processor, "externalId": f.ExternalID},
+			Params: v.params,
 		})
 	}
 	v.began = beginHistory(l, c, f.Processor)

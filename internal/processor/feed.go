@@ -42,6 +42,11 @@ type ListedTransfer struct {
 	State       TransferState
 	Amount      money.Cents
 	Returned    money.Cents // sent back by the receiver's bank
+
+	// What a person compares, as far as the list has it: it proves nothing.
+	SentAt   time.Time
+	PIXKey   string // personal data, as the receiver's name
+	Receiver string
 }
 
 // ListedRefund is a refund in the list of an account, under our id or another one, when it was

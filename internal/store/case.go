@@ -40,7 +40,7 @@ const (
 	CaseEndpoint         CaseKind = "webhook_endpoint"    // subject: endpoint; since: it has failed since then, and is disabled
 	CaseDamaged          CaseKind = "damaged"             // subject: order; table: whose row cannot be opened or processed
 	CaseAccountRefused   CaseKind = "account_refused"     // account, since: its processor refuses its credentials, and the gateway has suspended it
-	CasePayoutFound      CaseKind = "payout_found"        // subject: found transfer; amount: that left; processor, externalId
+	CasePayoutFound      CaseKind = "payout_found"        // subject: found transfer; amount: that left; processor, externalId, and of the list endToEndId, sentAt, pixKey, receiver: masked
 	CaseFeedEntry        CaseKind = "feed_entry"          // subject: of the entry alone; processor, feed, cursor, cause, externalId if it is known: an invalid entry
 	CaseAccountFrozen    CaseKind = "account_frozen"      // processor: whose payouts waited after a restore; closed when it is opened
 

@@ -9,6 +9,14 @@ import (
 // receiptParam is the payment that unapplied money is of.
 const receiptParam = "receipt"
 
+// Parameters of a case about a transfer that a processor lists. Personal data is masked.
+const (
+	ParamEndToEndID = "endToEndId"
+	ParamSentAt     = "sentAt" // RFC 3339
+	ParamPIXKey     = "pixKey"
+	ParamReceiver   = "receiver"
+)
+
 // OfReceipt are the parameters of a case about unapplied money: the payment that it is of. A dispute
 // may name none; then the zero id gives none.
 func OfReceipt(receipt payment.ID) Params {

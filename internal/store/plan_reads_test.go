@@ -149,6 +149,8 @@ func (v *exercise) readMerchants() {
 	must(t, err)
 	_, err = s.Setting(ctx, "name")
 	must(t, err)
+	_, err = s.SettingsLike(ctx, "name")
+	must(t, err)
 	must(t, s.Ping(ctx))
 	_, _, err = s.ServerTime(ctx)
 	must(t, err)

@@ -442,7 +442,15 @@ func transferFact(_ listName, raw jsontext.Value) ([]processor.Fact, bool) {
 	if report.Lookup != processor.Found || v.ID != "" && !isWord(v.ID, idMax) {
 		return nil, false
 	}
-	return []processor.Fact{{Transfer: &processor.ListedTransfer{
+	listed := processor.ListedTransfer{
 		ExternalID: v.ID, EndToEndID: report.EndToEndID, State: report.State, Amount: report.Amount, Returned: report.Returned,
-	}}}, true
+	}
+	var to listedReceiver
+	if unmarshal(v.Receiver, &to) == nil {
+		listed.PIXKey, listed.Receiver = to.Key, to.Identity.Name
+	}
+	if t, err := time.Parse(time.RFC3339, v.Time.Requested); err == nil {
+		listed.SentAt = t.UTC()
+	}
+	return []processor.Fact{{Transfer: &listed}}, true
 }

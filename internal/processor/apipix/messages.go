@@ -168,6 +168,17 @@ type transfer struct {
 	Time       struct {
 		Requested string `json:"solicitacao"`
 	} `json:"horario"`
+
+	// For a person: it proves nothing, so it may have any form.
+	Receiver jsontext.Value `json:"favorecido"`
+}
+
+// listedReceiver is the receiver of a transfer in a list.
+type listedReceiver struct {
+	Key      string `json:"chave"`
+	Identity struct {
+		Name string `json:"nome"`
+	} `json:"identificacao"`
 }
 
 // webhook is WebhookSolicitado and WebhookCompleto.

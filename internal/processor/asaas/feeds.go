@@ -246,6 +246,7 @@ func transferFacts(v *wireTransfer) []processor.Fact {
 	}
 	return []processor.Fact{{Transfer: &processor.ListedTransfer{
 		ExternalID: v.ExternalReference, ProcessorID: r.ProcessorID, EndToEndID: r.EndToEndID, State: r.State, Amount: r.Amount,
+		PIXKey: v.BankAccount.Key, Receiver: v.BankAccount.Owner,
 	}}}
 }
 

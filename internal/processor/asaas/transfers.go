@@ -35,7 +35,8 @@ type wireTransfer struct {
 	FailReason        string `json:"failReason"`
 	ExternalReference string `json:"externalReference"`
 	BankAccount       struct {
-		Key string `json:"pixAddressKey"`
+		Key   string `json:"pixAddressKey"`
+		Owner string `json:"ownerName"`
 	} `json:"bankAccount"`
 }
 

@@ -125,7 +125,7 @@ func changeFact(c *bankapi.Change) (processor.Fact, bool) {
 }
 
 func transferFact(v *bankapi.TransferEntry) (processor.Fact, bool) {
-	t := processor.ListedTransfer{ExternalID: v.ExternalID, ProcessorID: v.ID, EndToEndID: v.EndToEndID, Amount: v.Amount, Returned: v.Returned}
+	t := processor.ListedTransfer{ExternalID: v.ExternalID, ProcessorID: v.ID, EndToEndID: v.EndToEndID, Amount: v.Amount, Returned: v.Returned, SentAt: v.CreatedAt, PIXKey: v.PIXKey}
 	switch v.Status {
 	case "processing":
 		t.State = processor.TransferProcessing
