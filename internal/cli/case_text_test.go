@@ -48,7 +48,7 @@ func TestCaseTexts(t *testing.T) {
 		kinds[string(pair.kind)]++
 		reasons[string(pair.reason)]++
 		v := store.Case{Kind: pair.kind, Params: pair.reason.With(store.Params{
-			"status": "S", "event": "E", "reported": "1", "processor": "P", "externalId": "X", "notice": "N", "field": "F", "owed": "1", "feed": "L", "cause": "C", "account": "A", "since": "T", "bookedAt": "B",
+			"status": "S", "event": "E", "reported": "1", "processor": "P", "externalId": "X", "notice": "N", "field": "F", "problem": "W", "owed": "1", "feed": "L", "cause": "C", "account": "A", "since": "T", "bookedAt": "B",
 		})}
 		if shown := caseText(&v); shown == "" || strings.ContainsAny(shown, "{}") || strings.Contains(text, "{") == (shown == text) {
 			t.Errorf("%v is shown as %q", pair, shown)

@@ -38,8 +38,10 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer release()
-	why, err := h.questions.AnswerQuestion(r.Context(), name, q)
-	if err != nil {
+	why := q.Refusal
+	if why != "" {
+		h.log.WarnContext(r.Context(), "question of a processor refused", "processor", name, "reason", why)
+	} else if why, err = h.questions.AnswerQuestion(r.Context(), name, q); err != nil {
 		return err
 	}
 	status, contentType, reply := authorizer.Reply(why == "", why)

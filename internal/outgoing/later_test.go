@@ -131,6 +131,44 @@ func TestLaterForHoursOpensACase(t *testing.T) {
 	})
 }
 
+// A payout that a processor does not take until a person changes a setting has a case at once, and only
+// one. It closes when the payout leaves.
+func TestLaterForAPersonOpensACase(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		answer := later
+		answer.Person = true
+		g.Bank.AnswerTransfer = always(answer)
+		p := g.Payout("r", 10_00)
+		for range 12 {
+			g.Send()
+			g.WantCases(store.CasePayoutWaiting)
+			g.WantReason(store.CasePayoutWaiting, store.ReasonPersonOnly)
+			g.Jump(g.ReadPayout(p).NextAt.Sub(g.Clock.Now()))
+		}
+		g.Bank.AnswerTransfer = nil
+		g.Send()
+		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+		g.WantCases()
+	})
+}
+
+// The same at the second send: the case closes although no hour has passed.
+func TestLaterForAPersonOnce(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		answer := later
+		answer.Person = true
+		g.Bank.AnswerTransfer = always(answer)
+		p := g.Payout("r", 10_00)
+		g.Send()
+		g.WantCases(store.CasePayoutWaiting)
+		g.Bank.AnswerTransfer = nil
+		g.Jump(g.ReadPayout(p).NextAt.Sub(g.Clock.Now()))
+		g.Send()
+		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+		g.WantCases()
+	})
+}
+
 // The eighth send that the processor does not take opens the case too: if the clock was ahead at
 // the first one, its hour ends two weeks later.
 func TestLaterAfterAClockRanAhead(t *testing.T) {
@@ -248,5 +286,21 @@ func TestLookUpBeforeTheFirstSend(t *testing.T) {
 		if slices.ContainsFunc(g.Bank.Calls, func(r processor.TransferRequest) bool { return r.ExternalID == lost.ExternalID }) {
 			t.Error("a transfer that the processor has was sent again")
 		}
+	})
+}
+
+// A refund that a person has to confirm at the processor is not repeated. It has a case at once, and once,
+// which closes when it ends.
+func TestRefundThatAPersonConfirms(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		r := begun(g)
+		g.Bank.Refunds.Answer = func(_ *coretest.Bank, r processor.RefundRequest) processor.TransferAnswer {
+			return processor.TransferAnswer{Outcome: processor.Done, Report: processor.TransferReport{
+				Lookup: processor.Found, State: processor.TransferProcessing, Amount: r.Amount, Person: true,
+			}}
+		}
+		g.Send()
+		wantPart(g, r, payment.StepAccepted, payment.RefundPartOutcome(store.SendAccepted))
+		g.WantCases(store.CaseRefundUnknown)
 	})
 }

@@ -163,9 +163,14 @@ func (v *RecordSendOp) noEffect(l *store.Loaded, c *store.Changes, p *payment.Pa
 		p.NextAt = l.Now().Add(max(wait, min(v.answer.Wait, longestLater)))
 	}
 	sends = l.Sends(p.Merchant, p.ID)
-	if first := firstWithoutEffect(sends); waitsLong(sends[first:], l.Now()) {
-		of := waitCase(p.ID, "sends", first)
-		c.OpenCase(store.Case{Merchant: p.Merchant, ID: of, Kind: store.CasePayoutWaiting, Subject: p.ID, Amount: p.Amount})
+	switch first := firstWithoutEffect(sends); {
+	case v.answer.Person:
+		c.OpenCase(store.Case{
+			Merchant: p.Merchant, ID: waitCase(p.ID, "person", first), Kind: store.CasePayoutWaiting, Subject: p.ID, Amount: p.Amount,
+			Params: store.ReasonPersonOnly.With(store.Params{"processor": p.Processor}),
+		})
+	case waitsLong(sends[first:], l.Now()):
+		c.OpenCase(store.Case{Merchant: p.Merchant, ID: waitCase(p.ID, "sends", first), Kind: store.CasePayoutWaiting, Subject: p.ID, Amount: p.Amount})
 	}
 	*p = c.SetPayout(*p)
 }
@@ -198,13 +203,13 @@ func isOurWait(a *processor.TransferAnswer) bool {
 }
 
 // endsWait reports whether an outcome closes the case about a waiting payout. Such a case may exist
-// after an hour of sends without an effect, or if the processor has the transfer although no send
-// is in flight. For other payouts no case is searched for.
+// after a send that the processor did not take, after an hour of sends without an effect, or if the
+// processor has the transfer although no send is in flight. For other payouts no case is searched for.
 func endsWait(sends []store.Send, outcome store.SendOutcome, now time.Time) bool {
 	switch {
 	case outcome.NoEffect():
 		return false
-	case waitsLong(sends, now) && slices.ContainsFunc(sends, func(s store.Send) bool { return s.Outcome.NoEffect() }):
+	case countLater(sends) > 0, waitsLong(sends, now) && slices.ContainsFunc(sends, func(s store.Send) bool { return s.Outcome.NoEffect() }):
 		return true
 	default:
 		return outcome != store.SendNotFound && (len(sends) == 0 || !sends[len(sends)-1].Outcome.Undecided())

@@ -231,6 +231,8 @@ func (v *recordRefund) noEffect(l *store.Loaded, c *store.Changes, p *payment.Re
 	switch {
 	case !p.MayExist && waitsForOthers(l, p): // the report came during this send
 		p.Step, p.NextAt = payment.StepReview, time.Time{}
+	case v.answer.Person:
+		c.OpenCase(partCase(p, waitCase(p.Refund, "person", int(p.Number)), store.CaseRefundWaiting, store.ReasonRefundPersonOnly))
 	case p.Laters >= latersBeforeCase || l.Now().Sub(p.CreatedAt) >= waitBeforeCase:
 		c.OpenCase(partCase(p, waitCase(p.Refund, "part", int(p.Number)), store.CaseRefundWaiting, ""))
 	}

@@ -57,14 +57,14 @@ func (v *refundResolution) applyReport(l *store.Loaded, c *store.Changes, p *pay
 	case processor.TransferFailed:
 		return v.failed(l, c, p, r.Failure, r.Evidence)
 	default:
-		v.accepted(l, c, p, r.Evidence)
+		v.accepted(l, c, p, &r)
 		return nil
 	}
 }
 
 // accepted records that the processor accepted a refund: its result will be reported, and is
 // looked up in case the report is lost.
-func (v *refundResolution) accepted(l *store.Loaded, c *store.Changes, p *payment.RefundPart, evidence string) {
+func (v *refundResolution) accepted(l *store.Loaded, c *store.Changes, p *payment.RefundPart, r *processor.TransferReport) {
 	if p.Ended() {
 		return
 	}
@@ -74,10 +74,13 @@ func (v *refundResolution) accepted(l *store.Loaded, c *store.Changes, p *paymen
 		p.Lookups = lookUpsSkipped
 	}
 	p.Step, p.ClaimedBy, p.MayExist = payment.StepAccepted, payment.ID{}, true
-	p.Outcome, p.Evidence = payment.RefundPartOutcome(store.SendAccepted), worker.Short(evidence)
+	p.Outcome, p.Evidence = payment.RefundPartOutcome(store.SendAccepted), worker.Short(r.Evidence)
 	p.NextAt = l.Now().Add(v.jitter.Of(worker.After(lookUpAfter, p.Lookups)))
 	*p = c.SetRefundPart(*p)
-	if p.Lookups == lookUpsBeforeCase {
+	switch known := len(CasesOfPart(l, p, store.CaseRefundUnknown)) > 0; {
+	case r.Person && !known:
+		openPartCase(c, p, store.CaseRefundUnknown, store.ReasonUnconfirmed)
+	case p.Lookups == lookUpsBeforeCase && !known:
 		openPartCase(c, p, store.CaseRefundUnknown, store.ReasonStillProcessing)
 	}
 	v.wakeNext(l, c, p)

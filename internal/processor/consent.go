@@ -24,6 +24,8 @@ type Question struct {
 	// OtherKey is a second reading of the key, if the processor's form fits two types; "" if
 	// it does not.
 	OtherKey string
+	// Refusal is why there is no consent, whatever the question is about; "" if that depends on it.
+	Refusal string
 }
 
 // IsTo reports whether the transfer is to a Pix key in its normal form.

@@ -388,6 +388,7 @@ type TransferReport struct {
 	EndToEndID  string
 	Amount      money.Cents
 	Returned    money.Cents // sent back by the receiver's bank
+	Person      bool        // it is processing, and a person must confirm it at the processor
 	Failure     *payment.Failure
 	Evidence    string // the processor's answer that proves it, without personal data
 	Cause       error
@@ -399,6 +400,7 @@ type TransferReport struct {
 type TransferAnswer struct {
 	Outcome  Outcome
 	Wait     time.Duration
+	Person   bool // it is Later until a person changes a setting at the processor
 	Report   TransferReport
 	Failure  *payment.Failure
 	Evidence string

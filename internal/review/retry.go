@@ -97,7 +97,7 @@ func hasParkingRefundCase(l *store.Loaded, p *payment.RefundPart) bool {
 }
 
 func parks(reason store.CaseReason) bool {
-	return reason != store.ReasonNoAnswer && reason != store.ReasonStillProcessing
+	return reason != store.ReasonNoAnswer && reason != store.ReasonStillProcessing && reason != store.ReasonUnconfirmed
 }
 
 // retryDamaged continues the work on a row that was repaired.

@@ -70,14 +70,17 @@ const (
 	ReasonSamePix CaseReason = "same_pix" // bookedAt: the account whose payment of the order has the same endToEndId
 
 	// Of CaseRefundUnknown alone, as its cause.
+	ReasonUnconfirmed  CaseReason = "unconfirmed"   // a person has to confirm it at the processor
 	ReasonOtherPayment CaseReason = "other_payment" // reported: the processor's id of the payment that was given back
 	ReasonOtherPart    CaseReason = "other_part"    // an earlier part of the refund had a case, so this one was not sent
 
 	// Of CasePayoutWaiting.
-	ReasonDebt CaseReason = "debt" // owed: the merchant's debt in cents, after a restore
+	ReasonDebt       CaseReason = "debt"              // owed: the merchant's debt in cents, after a restore
+	ReasonPersonOnly CaseReason = "confirmation_code" // processor: it wants each transfer confirmed by a person
 
 	// Of CaseRefundWaiting.
-	ReasonRefundDebt CaseReason = "debt_before_refund" // as ReasonDebt
+	ReasonRefundDebt       CaseReason = "debt_before_refund"       // as ReasonDebt
+	ReasonRefundPersonOnly CaseReason = "confirmation_code_refund" // as ReasonPersonOnly
 
 	// Of CaseDispute.
 	ReasonMoreThanReceived CaseReason = "more_than_received" // reported: the disputed amount, of which amount is not set aside

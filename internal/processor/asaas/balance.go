@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/porteira/porteira/internal/money"
-	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 )
 
@@ -17,14 +16,14 @@ type balanceBody struct {
 
 const balancePath = "/finance/balance"
 
-// creditPages bounds the pages of card payments that are not credited yet, per status.
+// creditPages bounds the pages of payments that are not credited yet, per status.
 const creditPages = 500
 
 // uncredited are the statuses of payments that Asaas may still owe to the account.
 var uncredited = append([]string{statusDeposit}, disputedStatuses...)
 
-// Balance implements [processor.BalanceReader]. Card payments count from the day on which Asaas
-// credits them; until then they are to come.
+// Balance implements [processor.BalanceReader]. Payments count from the day on which Asaas credits
+// them, a card after a month and a boleto after a day; until then they are to come.
 func (p *Processor) Balance(ctx context.Context) (processor.Balance, error) {
 	b, err := p.money(ctx)
 	for _, status := range uncredited {
@@ -55,7 +54,7 @@ func (p *Processor) money(ctx context.Context) (b processor.Balance, err error) 
 // addToCome adds the payments of a status that are not credited: their net value, less what was
 // given back.
 func (p *Processor) addToCome(ctx context.Context, b *processor.Balance, status string) error {
-	seen := map[string]bool{} // pages overlap
+	seen, today := map[string]bool{}, dayOf(p.clock.Now()) // pages overlap
 	for offset, number := 0, 0; number < creditPages; number++ {
 		query := url.Values{"limit": {strconv.Itoa(pageSize)}, "offset": {strconv.Itoa(offset)}, "status": {status}}
 		body, err := page[wirePayment](ctx, p.client, "/payments?"+query.Encode())
@@ -64,12 +63,12 @@ func (p *Processor) addToCome(ctx context.Context, b *processor.Balance, status 
 		}
 		for i := range body.Data {
 			v := &body.Data[i]
-			if v.Status != status || v.BillingType != string(payment.CreditCard) || v.CreditDate != "" || seen[v.ID] {
+			if v.Status != status || v.credited(today) || seen[v.ID] {
 				continue
 			}
 			seen[v.ID] = true
 			b.ToCome += v.net()
-			b.LastDay = max(b.LastDay, v.EstimatedCreditDate)
+			b.LastDay = max(b.LastDay, v.EstimatedCreditDate, v.CreditDate)
 		}
 		if !*body.HasMore {
 			return nil
@@ -77,6 +76,12 @@ func (p *Processor) addToCome(ctx context.Context, b *processor.Balance, status 
 		offset += advance(len(body.Data))
 	}
 	return errPages
+}
+
+// credited reports whether the account has the money of a payment: until then Asaas shows the day to
+// come as its creditDate.
+func (v *wirePayment) credited(today string) bool {
+	return v.Status != statusDeposit && v.CreditDate != "" && v.CreditDate <= today
 }
 
 // net is what the account gets for a payment.

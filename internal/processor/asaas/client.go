@@ -100,6 +100,15 @@ const (
 // noFunds are the texts of a refusal for which Asaas has no code of its own.
 var noFunds = []string{"saldo insuficiente", "insufficient balance"}
 
+// wantsCode are the words of a refusal because the account wants each transfer confirmed by a person,
+// with a code: a setting of the operator, and no fault of the transfer.
+var wantsCode = []string{"autorização crítica", "autorizacao critica", "código de confirmação", "codigo de confirmacao"}
+
+// person reports whether an effect is refused until a person changes a setting in the panel.
+func (r *response) person() bool {
+	return r.err == nil && r.status == http.StatusBadRequest && r.code != "" && containsAny(strings.ToLower(r.text), wantsCode)
+}
+
 // outcome classifies a call with an effect. Only a 200, whose content the caller checks, and
 // documented errors prove anything: the same status without them may be from any proxy in
 // between.
@@ -112,6 +121,8 @@ func (r *response) outcome() processor.Outcome {
 	case r.status == http.StatusTooManyRequests:
 		return processor.Later
 	case r.status == http.StatusBadRequest && r.code == codeNoFunds, r.status == http.StatusBadRequest && r.code != "" && containsAny(strings.ToLower(r.text), noFunds):
+		return processor.Later
+	case r.person():
 		return processor.Later
 	case r.status == http.StatusBadRequest && r.code != "":
 		return processor.Refused

@@ -152,3 +152,22 @@ func TestBalance(t *testing.T) {
 		t.Errorf("after all was credited: %+v, %v, want %s", got, err, all.Decimal())
 	}
 }
+
+// A payment is credited on its creditDate, which Asaas names before; a confirmed one is not yet, of any method.
+func TestCreditDate(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		status, day string
+		credited    bool
+	}{
+		{"CONFIRMED", "", false}, {"CONFIRMED", "2026-12-22", false}, {"CONFIRMED", "2026-11-20", false},
+		{"CHARGEBACK_REQUESTED", "", false}, {"CHARGEBACK_REQUESTED", "2026-12-22", false}, {"CHARGEBACK_REQUESTED", "2026-11-20", true},
+	} {
+		for _, method := range []string{"BOLETO", "CREDIT_CARD"} {
+			v := wirePayment{Status: c.status, BillingType: method, CreditDate: c.day}
+			if got := v.credited("2026-11-20"); got != c.credited {
+				t.Errorf("%s %s, creditDate %q: %v", c.status, method, c.day, got)
+			}
+		}
+	}
+}

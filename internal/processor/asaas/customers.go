@@ -13,34 +13,34 @@ import (
 	"github.com/porteira/porteira/internal/processor"
 )
 
-// customers are the ids of customers that this process has found or made, by reference. They
-// only save requests: Asaas has them under references that follow from their payers.
-type customers struct {
+// recent are pairs of ids that this process has seen, as many as fit. The ids of customers by their
+// references only save requests: Asaas has them under references that follow from their payers.
+type recent struct {
 	mu  sync.Mutex
 	ids map[string]string
 }
 
-// customersMax bounds the memory of one account.
-const customersMax = 20_000
+// recentMax bounds the memory of one account.
+const recentMax = 20_000
 
-func newCustomers() *customers { return &customers{ids: map[string]string{}} }
+func newRecent() *recent { return &recent{ids: map[string]string{}} }
 
-func (c *customers) get(reference string) string {
+func (c *recent) get(reference string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ids[reference]
 }
 
-func (c *customers) put(reference, id string) {
+func (c *recent) put(reference, id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.ids) >= customersMax {
+	if len(c.ids) >= recentMax {
 		clear(c.ids)
 	}
 	c.ids[reference] = id
 }
 
-func (c *customers) drop(reference string) {
+func (c *recent) drop(reference string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.ids, reference)

@@ -100,7 +100,7 @@ func (Driver) Open(a processor.Account, e processor.Env) (processor.Processor, e
 	}
 	calls := client{c}
 	return &Processor{
-		client: calls, clock: e.Clock, account: a.ID, options: o, customers: newCustomers(), transfers: newTransferList(calls, e.Clock),
+		client: calls, clock: e.Clock, account: a.ID, options: o, customers: newRecent(), requested: newRecent(), transfers: newTransferList(calls, e.Clock),
 	}, nil
 }
 

@@ -242,6 +242,18 @@ func TestForgedNotices(t *testing.T) {
 			t.Errorf("%s: %+v", name, q)
 		}
 	}
+	question.Body = []byte(`{"type":"PIX_REFUND","pixRefund":{"id":"r-1","payment":"pay_1","value":200}}`)
+	if q, err := h.driver.Question(question); err != nil || q.Refusal == "" {
+		t.Errorf("a question about a refund: %+v, %v", q, err)
+	}
+	question.Body = []byte(`{"type":"TRANSFER","transfer":` + transferJSON(ref, "") + `}`)
+	if q, err := h.driver.Question(question); err != nil || q.ExternalID != "" {
+		t.Errorf("without a reference: %+v, %v", q, err)
+	}
+	h.driver.requested.put("t-1", ref) // by the answer to its request
+	if q, err := h.driver.Question(question); err != nil || q.ExternalID != ref {
+		t.Errorf("without a reference, of a known transfer: %+v, %v", q, err)
+	}
 	question.Body = []byte(`{"type":"TRANSFER","transfer":` + transferJSON() + `}`)
 	if q, err := newHarness(t).driver.Question(question); err == nil {
 		t.Errorf("without withdrawal-validation: %+v", q)
@@ -445,4 +457,34 @@ func (h *harness) listed() map[processor.Feed]string {
 		all[feed] = strings.Join(names, " ")
 	}
 	return all
+}
+
+// While the account wants each transfer confirmed by a person, a payout waits and a refund is processing: a
+// person has to act, and neither has failed.
+func TestCriticalAuthorization(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	pix := chargeOf
+	pix.ExternalID = h.newID()
+	if a := h.driver.Charge(t.Context(), pix, willing); a.Outcome != processor.Done {
+		t.Fatalf("%+v", a)
+	}
+	h.pay(pix.ExternalID)
+	h.call(http.MethodPut, "/panel/critical-authorization/on", "")
+	if a := h.driver.Transfer(t.Context(), transferOf, willing); a.Outcome != processor.Later || !a.Person || a.Failure != nil {
+		t.Errorf("transfer: %+v", a)
+	}
+	refund := processor.RefundRequest{ExternalID: h.newID(), PaymentID: h.payments(pix.ExternalID)[0].ID, Amount: 4_00}
+	if a := h.driver.Refund(t.Context(), refund, willing); a.Outcome != processor.Done || a.Report.State != processor.TransferProcessing || !a.Report.Person {
+		t.Errorf("refund: %+v", a)
+	}
+	h.call(http.MethodPut, "/panel/critical-authorization/off", "")
+	h.call(http.MethodPost, "/panel/payment/"+refund.PaymentID+"/confirm-refunds", "")
+	h.elapse(t)
+	if r := h.driver.QueryRefund(t.Context(), refund.PaymentID, refund.ExternalID); r.State != processor.TransferPaid || r.Person {
+		t.Errorf("confirmed refund: %+v", r)
+	}
+	if a := h.driver.Transfer(t.Context(), transferOf, willing); a.Outcome != processor.Done {
+		t.Errorf("transfer: %+v", a)
+	}
 }

@@ -16,7 +16,8 @@ type Processor struct {
 	client    client
 	clock     env.Clock
 	account   string
-	customers *customers
+	customers *recent // ids by our reference
+	requested *recent // external ids of transfers, by their ids
 	transfers *transferList
 }
 

@@ -23,7 +23,7 @@ const pixKeyMax = 77
 // questionBody is the body of a question.
 type questionBody struct {
 	Type     string       `json:"type"`
-	Transfer wireTransfer `json:"transfer"`
+	Transfer wireTransfer `json:"transfer"` // empty if it is about a refund
 }
 
 // reply is the body of the answer.
@@ -40,13 +40,23 @@ func (p *Processor) Question(n processor.RawNotice) (processor.Question, error) 
 	if !p.authentic(n.Header) {
 		return processor.Question{}, errors.Join(ErrNotice, errNoticeToken)
 	}
-	return readQuestion(n.Body)
+	q, err := readQuestion(n.Body)
+	if err == nil && q.ExternalID == "" { // the answer to our request named the transfer too
+		q.ExternalID = p.requested.get(q.Transfer)
+	}
+	return q, err
 }
+
+// noRefunds is the refusal of a question about a refund: the option for refunds has to be off.
+const noRefunds = "this gateway does not validate refunds: leave the option for refunds off in the withdrawal validation"
 
 func readQuestion(body []byte) (processor.Question, error) {
 	var b questionBody
-	if json.Unmarshal(body, &b, anyText) != nil || b.Type != "TRANSFER" {
+	if json.Unmarshal(body, &b, anyText) != nil || b.Type != "TRANSFER" && b.Type != "PIX_REFUND" {
 		return processor.Question{}, errors.Join(ErrNotice, errQuestionBody)
+	}
+	if b.Type != "TRANSFER" {
+		return processor.Question{Refusal: noRefunds}, nil
 	}
 	t := &b.Transfer
 	key, other := keysOf(t.BankAccount.Key)

@@ -21,7 +21,14 @@ type newRefund struct {
 // refundStates are what the statuses of a refund prove; any other one proves nothing.
 var refundStates = map[string]processor.TransferState{
 	"PENDING": processor.TransferProcessing, "DONE": processor.TransferPaid, "CANCELLED": processor.TransferFailed,
+	refundUnconfirmed: processor.TransferProcessing, refundUnauthorized: processor.TransferProcessing,
 }
+
+// Statuses of a refund that waits for a person: in Asaas' panel, or where withdrawals are validated.
+const (
+	refundUnconfirmed  = "AWAITING_CRITICAL_ACTION_AUTHORIZATION"
+	refundUnauthorized = "AWAITING_CUSTOMER_EXTERNAL_AUTHORIZATION"
+)
 
 // refundIDs are the ids of the refunds of a charge: ours, which are their descriptions, and
 // for those that others made one that follows from what does not change.
@@ -65,6 +72,7 @@ func refundReport(v *wirePayment, id string) processor.TransferReport {
 			report = processor.TransferReport{}
 		}
 		report.Lookup, report.State, report.Amount = processor.Found, state, report.Amount+moneyOf(r.Value)
+		report.Person = r.Status == refundUnconfirmed || r.Status == refundUnauthorized
 		report.Evidence = fmt.Sprintf("Asaas reports the refund of %s as %s", v.ID, r.Status)
 		if state == processor.TransferFailed {
 			report.Failure = &payment.Failure{Code: "refund_cancelled", Message: "Asaas did not pay the refund."}
@@ -78,7 +86,7 @@ func refundReport(v *wirePayment, id string) processor.TransferReport {
 func (p *Processor) Refund(ctx context.Context, r processor.RefundRequest, guard func() error) processor.TransferAnswer {
 	result := p.client.do(ctx, http.MethodPost, "/payments/"+url.PathEscape(r.PaymentID)+"/refund", newRefund{amount(r.Amount), r.ExternalID}, guard)
 	v := parse[wirePayment](&result)
-	answer := processor.TransferAnswer{Outcome: result.outcome(), Wait: result.wait, Cause: result.cause()}
+	answer := processor.TransferAnswer{Outcome: result.outcome(), Wait: result.wait, Person: result.person(), Cause: result.cause()}
 	if result.lookup() == processor.NotFound {
 		answer.Outcome = processor.Refused
 	}

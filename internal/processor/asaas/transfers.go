@@ -91,7 +91,7 @@ func (p *Processor) Transfer(ctx context.Context, r processor.TransferRequest, g
 		Value: amount(r.Amount), Key: key, KeyType: r.KeyType, OperationType: "PIX", Description: r.Description, ExternalReference: r.ExternalID,
 	}, guard)
 	v := parse[wireTransfer](&result)
-	answer := processor.TransferAnswer{Outcome: result.outcome(), Wait: result.wait, Cause: result.cause()}
+	answer := processor.TransferAnswer{Outcome: result.outcome(), Wait: result.wait, Person: result.person(), Cause: result.cause()}
 	if result.err == nil && result.status == http.StatusConflict && result.code != "" {
 		answer.Outcome, answer.Wait = processor.Later, max(answer.Wait, equalWait)
 	}
@@ -103,6 +103,7 @@ func (p *Processor) Transfer(ctx context.Context, r processor.TransferRequest, g
 		if answer.Report = v.report(); answer.Report.Lookup != processor.Found {
 			return processor.TransferAnswer{Cause: answer.Report.Cause}
 		}
+		p.requested.put(v.ID, r.ExternalID)
 	case processor.Refused:
 		answer.Failure, answer.Evidence = result.failure(), result.evidence()
 	case processor.Later:

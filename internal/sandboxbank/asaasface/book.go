@@ -59,6 +59,7 @@ type refundNote struct {
 	Value       money.Cents `json:"value"`
 	Created     string      `json:"dateCreated"`
 	Description string      `json:"description,omitempty"`
+	Unconfirmed bool        `json:"unconfirmed,omitempty"` // it was requested under the critical authorization
 }
 
 // transferNote is the reference of a transfer that the bank has under another id.

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -47,6 +48,7 @@ type Face struct {
 	book     *book
 	handler  http.Handler
 	failures failures
+	critical atomic.Bool // each transfer and refund has to be confirmed in the panel
 	// statement is held while due entries are added to it.
 	statement sync.Mutex
 }
@@ -143,9 +145,19 @@ var table = []struct {
 
 	// Asaas has these in its panel, or they happen there.
 	{"PUT /panel/withdrawal-validation", "", (*Face).putValidation},
+	{"PUT /panel/critical-authorization/{state}", "", (*Face).putCritical},
 	{"POST /panel/payment/{id}/{action}", "", (*Face).panelPayment},
 	{"POST /panel/transfer/{id}/{action}", "", (*Face).panelTransfer},
 }
+
+// putCritical switches the critical authorization on or off.
+func (f *Face) putCritical(c *call) (any, error) {
+	f.critical.Store(c.PathValue("state") == "on")
+	return struct{}{}, nil
+}
+
+// errCritical is the answer to a transfer while a person has to confirm each one.
+var errCritical = refuse("invalid_action", "Sua conta possui autorização crítica habilitada. Para efetuar esta ação informe o código de confirmação.")
 
 func (f *Face) routes() http.Handler {
 	mux := http.NewServeMux()

@@ -279,9 +279,9 @@ func (f *Face) setStatus(v *payment, n *paymentNote, c *bankapi.Charge) {
 	case paid.EndToEndID != "":
 		v.PixTransaction = &n.Charge
 	}
-	v.EstimatedCreditDate = &credit
+	v.EstimatedCreditDate, v.CreditDate = &credit, &credit // also of a day to come
 	if v.Status == statusReceived {
-		v.PaymentDate, v.CreditDate = &credit, &credit
+		v.PaymentDate = &credit
 	}
 	f.setRefunded(v)
 	setDisputed(v, c)
@@ -478,11 +478,18 @@ func (f *Face) pay(n *paymentNote) error {
 	return err
 }
 
-// panelPayment forces what happens at an issuer or a bank: dispute, win or lose.
+// panelPayment forces what happens at an issuer or a bank: dispute, win or lose; or confirms the refunds
+// of a charge as a person does.
 func (f *Face) panelPayment(c *call) (any, error) {
 	n, err := f.note(c)
 	if err != nil {
 		return nil, err
+	}
+	if c.PathValue("action") == "confirm-refunds" {
+		if err := f.confirmRefunds(&n); err != nil {
+			return nil, err
+		}
+		return f.show(&n)
 	}
 	if _, err := f.desk.ForceCharge(n.Charge, c.PathValue("action"), bankapi.ForceCharge{}); err != nil {
 		return nil, err

@@ -14,6 +14,10 @@ func (f *Face) refunds(n *paymentNote) ([]refundView, error) {
 	var list []refundView
 	for _, r := range slices.Backward(f.book.refundsOf(n.ID)) {
 		o, err := f.desk.Order(bankapi.SubjectRefund, r.ID)
+		if errors.Is(err, bankapi.CodeRefundUnknown) && r.Unconfirmed {
+			list = append(list, refundView{DateCreated: r.Created, Status: "AWAITING_CRITICAL_ACTION_AUTHORIZATION", Value: reais(r.Value), Description: orNull(r.Description)})
+			continue
+		}
 		if errors.Is(err, bankapi.CodeRefundUnknown) {
 			continue // delayed
 		}
@@ -72,13 +76,33 @@ func (f *Face) postRefund(c *call) (any, error) {
 		return nil, refuse("invalid_value", "O valor do estorno é maior que o valor disponível.")
 	}
 	id := strings.ReplaceAll(f.desk.NewID(), "-", "")
-	made := &refundNote{ID: id, Payment: n.ID, Value: money.Cents(r.Value), Created: timeOf(f.desk.Now()), Description: r.Description}
+	made := &refundNote{ID: id, Payment: n.ID, Value: money.Cents(r.Value), Created: timeOf(f.desk.Now()), Description: r.Description, Unconfirmed: f.critical.Load()}
 	if err := f.book.write(note{Refund: made}); err != nil { // first: the bank's notice needs it
 		return nil, err
+	}
+	if made.Unconfirmed {
+		return f.show(&n)
 	}
 	_, err = f.desk.PutRefund(bankapi.RefundRequest{ExternalID: id, PaymentID: charge.Payments[0].ID, Amount: money.Cents(r.Value)}, c.fault)
 	if err != nil {
 		return nil, err
 	}
 	return f.show(&n)
+}
+
+// confirmRefunds confirms the refunds of a charge that wait for a person.
+func (f *Face) confirmRefunds(n *paymentNote) error {
+	charge, err := f.desk.Charge(n.Charge)
+	if err != nil {
+		return err
+	}
+	for _, r := range f.book.refundsOf(n.ID) {
+		if !r.Unconfirmed {
+			continue
+		}
+		if _, err := f.desk.PutRefund(bankapi.RefundRequest{ExternalID: r.ID, PaymentID: charge.Payments[0].ID, Amount: r.Value}, ""); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -60,7 +60,7 @@ func (f *Face) fees() (list []movementNote, err error) {
 			return nil, err
 		}
 		// A card's fee is charged when it is credited or, if that never happens, when all of it was taken.
-		if v.ClientPaymentDate != nil && (v.CreditDate != nil || v.Status == statusRefunded) {
+		if v.ClientPaymentDate != nil && (v.credited(dayOf(f.desk.Now())) || v.Status == statusRefunded) {
 			list = append(list, movementNote{Key: "payment " + n.ID, Type: typePaymentFee, Value: money.Cents(v.NetValue - v.Value)})
 		}
 		refunds, err := f.refundFees(n)
@@ -147,7 +147,7 @@ func (f *Face) getBalance(*call) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if v.ClientPaymentDate != nil && v.CreditDate == nil && v.Status != statusRefunded {
+		if v.ClientPaymentDate != nil && !v.credited(dayOf(f.desk.Now())) && v.Status != statusRefunded {
 			balance -= money.Cents(v.Value) - taken(v)
 		}
 	}
@@ -155,6 +155,9 @@ func (f *Face) getBalance(*call) (any, error) {
 		Balance reais `json:"balance"`
 	}{reais(balance)}, nil
 }
+
+// credited reports whether the account has the money of a payment.
+func (v *payment) credited(today string) bool { return v.CreditDate != nil && *v.CreditDate <= today }
 
 // taken is what has left of a payment.
 func taken(v *payment) (sum money.Cents) {

@@ -53,6 +53,8 @@ func (f *Face) postTransfer(c *call) (any, error) {
 		return nil, err
 	}
 	switch {
+	case f.critical.Load():
+		return nil, errCritical
 	case r.Value < 1:
 		return nil, refuse("invalid_value", "O valor da transferência é inválido.")
 	case !slices.Contains(keyTypes, r.KeyType) || r.Key == "" || r.KeyType == "PHONE" && (len(r.Key) != 11 || strings.Trim(r.Key, "0123456789") != ""):
