@@ -16,6 +16,7 @@ import (
 
 	"github.com/porteira/porteira/internal/account"
 	"github.com/porteira/porteira/internal/checkout"
+	"github.com/porteira/porteira/internal/cluster"
 	"github.com/porteira/porteira/internal/config"
 	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/env"
@@ -45,24 +46,56 @@ type Admin struct {
 	PublicURL string            // of the gateway, without a trailing slash; "" if no gateway has run and the configuration has none
 	Clock     env.Clock         // with the offset that the database has for a sandbox
 
-	notKnown error // why nothing can be decided; nil if it can
+	outside  cluster.Mark // as of OpenAdmin
+	restored error        // see CheckRestore
 }
 
-// CheckDecisions returns an error if the database is an older copy of itself, by the epoch in
-// the data folder, and no gateway has been started on it since: its cases and payouts do not
-// show yet that they may be of the past, and a decision about them could pay twice.
-func (a *Admin) CheckDecisions() error { return a.notKnown }
+// CheckRestore returns an error if the database is an older copy of itself, by the epoch in the data
+// folder, and no gateway has been started on it since.
+func (a *Admin) CheckRestore() error { return a.restored }
 
-// restoreNotKnown is the error of CheckDecisions. The epoch outside is read first: a gateway
-// that runs advances the one in the database before it.
-func restoreNotKnown(ctx context.Context, s *store.Store, folder string, id payment.ID) error {
-	outside, err := (&marker{path: folder, installation: id}).Read()
+// CheckDecisions returns an error if the next gateway may find that the database is an older copy of
+// itself: its cases and payouts do not show yet that they may be of the past, and a decision about
+// them could pay twice. So a gateway runs, or has stopped cleanly a short time ago.
+func (a *Admin) CheckDecisions(ctx context.Context) error {
+	if a.restored != nil {
+		return a.restored
+	}
+	inst, err := a.Store.ReadInstallation(ctx)
+	if err != nil || inst.UpdatedAt.IsZero() || cluster.Agree(&inst, a.outside, a.Clock.Now()) {
+		return err
+	}
+	nodes, err := a.Store.Nodes(ctx)
 	if err != nil {
 		return err
 	}
-	now, err := s.ReadInstallation(ctx)
-	if err == nil && now.Epoch < outside {
-		err = problem.New(problem.InvalidState, "The database was restored from a backup, and no gateway has been started on it since. Start one first: what seems not sent may have been sent.")
+	lives, err := cluster.Lives(ctx, a.Store, nodes, a.Clock.Now(), a.wait)
+	if err == nil && !lives {
+		err = problem.New(problem.InvalidState, "No gateway runs on this database. Start one first: until then nobody knows whether it is an older copy, and what seems not sent may have been sent.")
+	}
+	return err
+}
+
+func (a *Admin) wait(ctx context.Context, d time.Duration) error {
+	timer := a.Clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// readMark reads the mark outside the database, and the error of CheckRestore. The mark is read
+// first: a gateway that runs advances the epoch in the database before it.
+func (a *Admin) readMark(ctx context.Context, folder string) (err error) {
+	if a.outside, err = (&marker{path: folder, installation: a.Store.Installation()}).Read(); err != nil {
+		return err
+	}
+	now, err := a.Store.ReadInstallation(ctx)
+	if err == nil && now.Epoch < a.outside.Epoch {
+		a.restored = problem.New(problem.InvalidState, "The database was restored from a backup, and no gateway has been started on it since. Start one first: what seems not sent may have been sent.")
 	}
 	return err
 }
@@ -111,22 +144,31 @@ func OpenAdmin(ctx context.Context, cfg *config.Config, log *slog.Logger) (*Admi
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+	accounts := account.New(ao)
+	frozen, err := accounts.Frozen(ctx)
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
 	writer := write.New(write.Options{Store: s, Env: o.Env, Log: log})
 	links := func(*payment.Payin) payment.Links { return payment.Links{} }
 	if publicURL != "" {
 		links = checkout.Links(publicURL, s.Keys())
 	}
-	return &Admin{
-		notKnown: restoreNotKnown(ctx, s, cfg.Data, installation.ID),
-		Store:    s, PublicURL: cmp.Or(cfg.PublicURL, publicURL), Clock: clock, Accounts: account.New(ao), Registry: registry,
+	a := &Admin{
+		Store: s, PublicURL: cmp.Or(cfg.PublicURL, publicURL), Clock: clock, Accounts: accounts, Registry: registry,
 		Merchants: merchant.New(merchant.Options{Store: s, Env: o.Env, Processors: registry}),
 		Reviews:   review.New(review.Options{Store: s, Writer: writer, Env: o.Env, Links: links, Processors: registry}),
 		Payouts: payout.New(payout.Options{
 			Store: s, Writer: writer, Env: o.Env, Processors: registry, RestoredAt: func() time.Time { return installation.RestoredAt },
-			Epoch:  func() int64 { return installation.Epoch },
-			Frozen: func(string) bool { return false }, History: func() int64 { return installation.History }, Requested: func() {},
+			ProvedAt: func() time.Time { return installation.ProvedAt },
+			Epoch:    func() int64 { return installation.Epoch },
+			Frozen:   frozen, History: func() int64 { return installation.History }, Requested: func() {},
 		}),
-	}, nil
+	}
+	if err := a.readMark(ctx, cfg.Data); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return a, nil
 }
 
 // EnsureSandbox adds the account of the sandbox's bank, if it does not exist.

@@ -43,10 +43,11 @@ type CoreOptions struct {
 	// Steps are the steps of the workers that are not about use cases.
 	Steps AppSteps
 
-	// For tests and simulations: Spawn starts each call, and RecordOnce does not retry
-	// recording a result.
+	// For tests and simulations: Spawn starts each call, RecordOnce does not retry recording a
+	// result, and Wait waits for the heartbeats of other processes.
 	Spawn      worker.Spawn
 	RecordOnce bool
+	Wait       func(ctx context.Context, d time.Duration) error
 }
 
 // Core is the gateway without its faces: the use cases and their background workers.
@@ -95,7 +96,7 @@ func NewCore(o CoreOptions) *Core {
 		Waker: o.Wakers[WorkerDispatch], Dispatched: o.Wakers[WorkerDeliver],
 	})
 	c.Cluster = cluster.New(cluster.Options{
-		Node: c.Node, Store: o.Store, Writer: c.Writer, Env: o.Env, Log: o.Log, Marker: o.Marker,
+		Node: c.Node, Store: o.Store, Writer: c.Writer, Env: o.Env, Log: o.Log, Marker: o.Marker, Wait: o.Wait,
 		Released: func(n store.Node) {
 			for _, name := range []string{WorkerSend, WorkerLookUp, WorkerAnswer, WorkerCharge, WorkerNotices, WorkerFeeds, WorkerDeliver} {
 				o.Wakers[name].Wake()
@@ -117,7 +118,7 @@ func (c *Core) useCases(o *CoreOptions, deliveries *delivery.Queue) {
 		Wanted: c.Endpoints.Registry.Wants, Node: c.Node, Recorder: recorder, ChargeWaker: o.Wakers[WorkerCharge], Spawn: o.Spawn,
 	})
 	c.Payouts = payout.New(payout.Options{
-		Store: o.Store, Writer: c.Writer, Env: o.Env, Processors: o.Processors, RestoredAt: c.Node.RestoredAt, Epoch: c.Node.Epoch,
+		Store: o.Store, Writer: c.Writer, Env: o.Env, Processors: o.Processors, RestoredAt: c.Node.RestoredAt, ProvedAt: c.Node.ProvedAt, Epoch: c.Node.Epoch,
 		Frozen: c.Node.Frozen, History: c.Node.History, Wanted: c.Endpoints.Registry.Wants, Requested: o.Wakers[WorkerSend].Wake,
 	})
 	c.Refunds = refund.New(refund.Options{
@@ -133,7 +134,7 @@ func (c *Core) useCases(o *CoreOptions, deliveries *delivery.Queue) {
 	})
 	c.Notices = notice.New(notice.Options{
 		Store: o.Store, Writer: c.Writer, Queue: c.queue, Payins: c.Payins, Transfers: c.Outgoing, Refunds: c.Refunds, Env: o.Env,
-		Processors: o.Processors, Log: o.Log, Recorder: recorder, FeedWaker: o.Wakers[WorkerFeeds], Spawn: o.Spawn,
+		Processors: o.Processors, Log: o.Log, Recorder: recorder, FeedWaker: o.Wakers[WorkerFeeds], ClearedWaker: o.Wakers[WorkerHeartbeat], Spawn: o.Spawn,
 	})
 	c.Deliveries = delivery.New(delivery.Options{
 		Store: o.Store, Writer: c.Writer, Queue: deliveries, Env: o.Env, Log: o.Log, Recorder: recorder, Retention: o.Retention, Spawn: o.Spawn,
@@ -149,9 +150,10 @@ func (c *Core) Wait() {
 	c.Deliveries.Wait()
 }
 
-// Leave releases the claims of this process, for a clean shutdown.
-func (c *Core) Leave(ctx context.Context) error {
+// Leave releases the claims of this process, for a clean shutdown. complete means that nothing of it
+// is in flight.
+func (c *Core) Leave(ctx context.Context, complete bool) error {
 	c.Node.Lease.Drop()
 	c.Deliveries.Leave(ctx)
-	return c.Cluster.Leave(ctx)
+	return c.Cluster.Leave(ctx, complete)
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/porteira/porteira/internal/cluster"
 	"github.com/porteira/porteira/internal/config"
 	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/payment"
@@ -144,43 +145,50 @@ type marker struct {
 	installation payment.ID
 }
 
-// Read returns the epoch last written for this installation; 0 if there is none.
-func (m *marker) Read() (int64, error) {
+// Read returns the mark last written for this installation; zero if there is none, or if it is
+// damaged: then the next start is cold.
+func (m *marker) Read() (cluster.Mark, error) {
 	text, err := os.ReadFile(filepath.Join(m.path, markerFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
+		return cluster.Mark{}, nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("app: read epoch: %w", err)
+		return cluster.Mark{}, fmt.Errorf("app: read epoch: %w", err)
 	}
-	id, epoch, ok := parseMark(string(text))
-	if !ok {
-		return 0, fmt.Errorf("app: %s is damaged, and is needed to detect a restored backup: if you are sure that the database is not a restored backup, write \"%s 0\" and a line break to it", filepath.Join(m.path, markerFile), m.installation)
+	id, mark, ok := parseMark(string(text))
+	if !ok || id != m.installation { // the folder was used for another database
+		return cluster.Mark{}, nil
 	}
-	if id != m.installation {
-		return 0, nil // the folder was used for another database
-	}
-	return epoch, nil
+	return mark, nil
 }
 
-// parseMark parses the marker file: the installation's id, a space, the epoch and a
-// line break. ok is false if anything is missing: a partly written epoch would look
-// like an older one.
-func parseMark(text string) (id payment.ID, epoch int64, ok bool) {
+// parseMark parses the marker file: the installation's id, the epoch and, after a clean stop, its
+// token, separated by spaces, and a line break. ok is false if anything is missing: a partly written
+// epoch would look like an older one.
+func parseMark(text string) (id payment.ID, m cluster.Mark, ok bool) {
 	line, rest, ended := strings.Cut(text, "\n")
-	name, number, _ := strings.Cut(line, " ")
-	id, err := payment.ParseID(name)
-	if err != nil || !ended || rest != "" {
-		return id, 0, false
+	words := strings.Split(line, " ")
+	if !ended || rest != "" || len(words) < 2 || len(words) > 3 {
+		return id, m, false
 	}
-	epoch, err = strconv.ParseInt(number, 10, 64)
-	return id, epoch, err == nil && epoch >= 0
+	id, err := payment.ParseID(words[0])
+	if err != nil {
+		return id, m, false
+	}
+	if len(words) == 3 {
+		m.Stop = words[2]
+	}
+	m.Epoch, err = strconv.ParseInt(words[1], 10, 64)
+	return id, m, err == nil && m.Epoch >= 0
 }
 
-// Write stores the epoch durably.
-func (m *marker) Write(epoch int64) error {
-	err := writeFile(filepath.Join(m.path, markerFile), m.installation.String()+" "+strconv.FormatInt(epoch, 10)+"\n", true)
-	if err != nil {
+// Write stores the mark durably.
+func (m *marker) Write(mark cluster.Mark) error {
+	text := m.installation.String() + " " + strconv.FormatInt(mark.Epoch, 10)
+	if mark.Stop != "" {
+		text += " " + mark.Stop
+	}
+	if err := writeFile(filepath.Join(m.path, markerFile), text+"\n", true); err != nil {
 		return fmt.Errorf("app: write epoch: %w", err)
 	}
 	return nil

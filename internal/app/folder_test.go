@@ -3,43 +3,41 @@ package app
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
+	"github.com/porteira/porteira/internal/cluster"
 	"github.com/porteira/porteira/internal/payment"
 )
 
 func TestMarker(t *testing.T) {
 	t.Parallel()
 	m := &marker{path: t.TempDir(), installation: payment.ID{1}}
-	reads := func(want int64) {
+	reads := func(what string, want cluster.Mark) {
 		t.Helper()
 		if got, err := m.Read(); got != want || err != nil {
-			t.Errorf("reads %d, %v, want %d", got, err, want)
+			t.Errorf("%q reads as %+v, %v, want %+v", what, got, err, want)
 		}
 	}
-	reads(0)
-	for _, epoch := range []int64{1, 41, 42} {
-		if err := m.Write(epoch); err != nil {
+	reads("no file", cluster.Mark{})
+	for _, mark := range []cluster.Mark{{Epoch: 1}, {Epoch: 41, Stop: "a1"}, {Epoch: 42}} {
+		if err := m.Write(mark); err != nil {
 			t.Fatal(err)
 		}
-		reads(epoch)
+		reads("the last one", mark)
 	}
-	m.installation = payment.ID{2} // the folder of another database
-	reads(0)
+	m.installation = payment.ID{2}
+	reads("that of another database", cluster.Mark{})
 
-	complete := m.installation.String() + " 1234\n"
-	damaged := []string{m.installation.String() + " garbage\n", m.installation.String() + " -1\n", complete + complete, "garbage"}
+	complete := m.installation.String() + " 1234 a1\n"
+	damaged := []string{m.installation.String() + " garbage\n", m.installation.String() + " -1\n", complete + complete, "garbage", m.installation.String() + " 1 a1 b2\n"}
 	for n := range len(complete) { // partly written, as on a full disk
 		damaged = append(damaged, complete[:n])
 	}
-	for _, text := range damaged {
+	for _, text := range damaged { // the next start is cold
 		if err := os.WriteFile(filepath.Join(m.path, markerFile), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if epoch, err := m.Read(); err == nil || !strings.Contains(err.Error(), "damaged") {
-			t.Errorf("%q reads as %d, %v", text, epoch, err)
-		}
+		reads(text, cluster.Mark{})
 	}
 }
 

@@ -136,7 +136,13 @@ func (c *clients) check(t *testing.T) {
 	t.Helper()
 	payouts := map[string]int{}
 	for _, a := range c.list {
-		again := c.p.send("POST", a.path, a.body)
+		var again answer
+		apptest.Until(t, func() string { // new payouts wait for a moment after the last kill
+			if again = c.p.send("POST", a.path, a.body); again.status == 503 {
+				return fmt.Sprintf("%s again is answered 503: %v", a.body, again.body)
+			}
+			return ""
+		})
 		if again.status != 201 {
 			t.Fatalf("%s again is answered %d: %v", a.body, again.status, again.body)
 		}

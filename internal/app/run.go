@@ -135,9 +135,9 @@ func (a *App) stop(ctx context.Context, kill context.CancelFunc) error {
 
 	limit, cancel = within(10)
 	defer cancel()
-	until(limit, a.core.Writer.Stop)
+	idle = until(limit, a.core.Writer.Stop) && idle
 	if a.core.Node.ID() != (store.Node{}).ID {
-		if err := a.core.Leave(limit); err != nil {
+		if err := a.core.Leave(limit, idle); err != nil {
 			a.log.Warn("claims not released: other nodes take them over in a few seconds", "cause", err)
 		}
 	}

@@ -56,7 +56,7 @@ func (c *caseResolve) Run(r *runner, root *commands) error {
 				return err
 			}
 		}
-		if err := a.CheckDecisions(); err != nil {
+		if err := a.CheckDecisions(r.ctx); err != nil {
 			return err
 		}
 		result, err := a.Reviews.Resolve(r.ctx, request)

@@ -88,7 +88,7 @@ func (d *doctor) database() (findings []processor.Finding, err error) {
 		f.Action = "porteira serve does not run on it: create another database with porteira migrate for production."
 	}
 	findings = []processor.Finding{f}
-	if err := d.a.CheckDecisions(); err != nil {
+	if err := d.a.CheckRestore(); err != nil {
 		findings = append(findings, processor.Finding{Check: "restore", Problem: detail(err), Action: "docs/disk.md says what follows a restore."})
 	}
 	return findings, nil

@@ -84,7 +84,7 @@ func (c *payoutDecision) decide(r *runner, root *commands, action store.Approval
 		if err != nil {
 			return err
 		}
-		if err := a.CheckDecisions(); err != nil {
+		if err := a.CheckDecisions(r.ctx); err != nil {
 			return err
 		}
 		before, err := a.Store.Approvals(r.ctx, p.Merchant, p.ID)

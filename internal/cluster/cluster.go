@@ -11,11 +11,16 @@ import (
 	"github.com/porteira/porteira/internal/write"
 )
 
-// Marker keeps the installation's epoch outside the database, so that restoring a backup
-// does not reset it.
+// Mark is what is kept outside the database, so that restoring a backup does not reset it.
+type Mark struct {
+	Epoch int64  // of the installation; 0 if none is kept
+	Stop  string // the token of a clean stop; "" while a gateway runs
+}
+
+// Marker keeps the mark.
 type Marker interface {
-	Read() (epoch int64, err error)
-	Write(epoch int64) error
+	Read() (Mark, error)
+	Write(m Mark) error
 }
 
 // Options configure a Cluster.
@@ -26,6 +31,8 @@ type Options struct {
 	Env    env.Env
 	Log    *slog.Logger
 	Marker Marker // may be nil
+	// Wait waits for a time; nil waits on the clock.
+	Wait func(ctx context.Context, d time.Duration) error
 	// Released is called after the claims of a dead node were released.
 	Released func(n store.Node)
 }
@@ -44,28 +51,39 @@ func New(o Options) *Cluster { return &Cluster{Options: o, seen: map[payment.ID]
 // clock that was ahead.
 const MaxSchedule = 27 * time.Hour
 
-// Join registers this process under a new id. outside is the epoch last kept outside the
-// database, 0 if there is none: a database with a lower epoch is a restored backup, and
-// from then on payouts are looked up before they are sent. alone means that no other
-// process can be alive (SQLite): the claims of others are released at once.
-func (c *Cluster) Join(ctx context.Context, outside int64, alone bool) error {
-	inst, err := c.Store.ReadInstallation(ctx)
-	if err != nil {
-		return store.Problem(err)
-	}
-	was := inst
+// Join registers this process under a new id. outside is the mark last kept outside the database.
+// If nothing shows that the database is that of the last process, a new history begins: see
+// [Cluster.startOf]. alone means that no other process can be alive (SQLite): the claims of others
+// are released at once.
+func (c *Cluster) Join(ctx context.Context, outside Mark, alone bool) error {
 	nodes, err := c.Store.Nodes(ctx)
 	if err != nil {
 		return store.Problem(err)
 	}
+	feeds, err := c.Store.Feeds(ctx)
+	if err != nil {
+		return store.Problem(err)
+	}
+	was, err := c.Store.ReadInstallation(ctx)
+	if err != nil {
+		return store.Problem(err)
+	}
+	lives := c.Node.ID() != payment.ID{} // this process does, and was declared dead
+	if !lives && !alone && startOf(&was, outside, false, c.Env.Clock.Now()) == startCold {
+		if lives, err = c.anotherLives(ctx, nodes); err != nil {
+			return err
+		}
+	}
 	id, began := payment.ID(c.Env.IDs.NewID(c.Env.Clock.Now())), c.began()
-	restored := outside > inst.Epoch
+	var inst store.Installation
+	var how start
 	err = c.Store.Transact(ctx, func(tx *store.Tx) error {
-		if restored {
-			inst = was.Restored(outside, tx.Now)
-			if err := tx.BeginHistory(ctx, inst); err != nil {
-				return err
-			}
+		if was, err = tx.Installation(ctx); err != nil {
+			return err
+		}
+		how = startOf(&was, outside, lives, tx.Now)
+		if inst, err = c.begin(ctx, tx, was, how, outside); err != nil {
+			return err
 		}
 		if alone {
 			for _, n := range nodes {
@@ -82,8 +100,12 @@ func (c *Cluster) Join(ctx context.Context, outside int64, alone bool) error {
 	if err != nil {
 		return store.Problem(err)
 	}
-	if restored {
-		c.logRestored(ctx, was.Epoch, outside)
+	switch how {
+	case startRestored:
+		c.logRestored(ctx, was.Epoch, outside.Epoch)
+	case startCold:
+		c.Log.WarnContext(ctx, "the last process did not stop cleanly, or this is a copy of its database: payouts and refunds wait until the lists of their accounts were read", "lastHeartbeat", was.UpdatedAt)
+	case startContinuous:
 	}
 	c.Node.mu.Lock()
 	c.Node.id, c.Node.lastHeartbeat = id, 0
@@ -91,7 +113,26 @@ func (c *Cluster) Join(ctx context.Context, outside int64, alone bool) error {
 		c.Node.wallClock = began
 	}
 	c.Node.mu.Unlock()
-	return c.follow(ctx, inst)
+	c.follow(inst, feeds)
+	return nil
+}
+
+// begin begins a new history, if that is due, and takes the token of a clean stop, so that no other
+// start agrees with it.
+func (c *Cluster) begin(ctx context.Context, tx *store.Tx, inst store.Installation, how start, outside Mark) (store.Installation, error) {
+	stopped := inst.StopToken
+	inst.StopToken = ""
+	switch {
+	case how == startRestored:
+		inst = inst.Restored(outside.Epoch, tx.Now)
+	case how == startCold:
+		inst = inst.ColdStart(tx.Now)
+	case stopped != "":
+		return inst, tx.SetInstallation(ctx, inst)
+	default:
+		return inst, nil
+	}
+	return inst, tx.BeginHistory(ctx, inst)
 }
 
 func (c *Cluster) logRestored(ctx context.Context, epoch, outside int64) {

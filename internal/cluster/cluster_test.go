@@ -123,7 +123,7 @@ func TestLeavingReleasesWorkAtOnce(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, leaving *coretest.Gateway) {
 		other := leaving.Second()
 		out, in := claimAll(leaving)
-		leaving.Must(leaving.Leave(t.Context()))
+		leaving.Must(leaving.Leave(t.Context(), true))
 		work(other)
 		other.WantPayout(out.Payout, payment.PayoutProcessing, payment.StepUnknown)
 		other.WantPayin(in, payment.PayinPaid, 100_00, 1)
@@ -138,7 +138,8 @@ func TestLeavingReleasesWorkAtOnce(t *testing.T) {
 func TestStartingAloneReleasesWorkAtOnce(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		_, in := claimAll(g)
-		g.Must(g.Cluster.Join(t.Context(), g.Marker.Epoch, true))
+		g.StopCleanly()
+		g.Must(g.Cluster.Join(t.Context(), g.Marker.Mark, true))
 		g.Heartbeat()
 		wantNodes(g, g)
 		g.Restart(nil) // nothing in memory survives
@@ -245,7 +246,8 @@ func TestClockIsSetRightBeforeTheFirstHeartbeat(t *testing.T) {
 		g.Clock.SetOffset(3 * time.Hour)
 		n := cluster.NewNode(g.Clock)
 		joined := cluster.New(cluster.Options{Store: g.Store, Writer: g.Writer, Env: g.Env, Node: n, Marker: g.Marker, Log: g.Logger()})
-		g.Must(joined.Join(t.Context(), 0, false))
+		g.StopCleanly()
+		g.Must(joined.Join(t.Context(), g.Marker.Mark, false))
 		p := g.Payout("of the clock that is ahead", 10_00)
 		g.Clock.SetOffset(0)
 		_, err := joined.KeepAlive(t.Context())

@@ -31,12 +31,12 @@ func TestHeartbeatDecisions(t *testing.T) {
 			installation epoch:11→12
 			nodes heartbeat:6→7`, false},
 		{"a later epoch was seen: the database is an older copy", 1, `
-			installation epoch:10→12 history:0→1795176000 restored_at:-→now restored_from:0→1795176000000000
+			installation epoch:10→12 history:0→1795176000 proved_at:-→now restored_at:-→now restored_from:0→1795176000000000
 			nodes clock:0→1795176000000000 heartbeat:5→6`, `
 			installation epoch:12→13
 			nodes heartbeat:6→7`, true},
 		{"a much later epoch was seen", 90, `
-			installation epoch:10→101 history:0→1795176000 restored_at:-→now restored_from:0→1795176000000000
+			installation epoch:10→101 history:0→1795176000 proved_at:-→now restored_at:-→now restored_from:0→1795176000000000
 			nodes clock:0→1795176000000000 heartbeat:5→6`, `
 			installation epoch:101→102
 			nodes heartbeat:6→7`, true},

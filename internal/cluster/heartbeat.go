@@ -34,7 +34,7 @@ func (c *Cluster) heartbeat(ctx context.Context) error {
 	if err != nil || c.Marker == nil {
 		return err
 	}
-	if err := c.Marker.Write(epoch); err != nil {
+	if err := c.Marker.Write(Mark{Epoch: epoch}); err != nil {
 		return fmt.Errorf("keep the epoch outside the database: %w", err)
 	}
 	return nil
@@ -49,11 +49,15 @@ func (c *Cluster) Heartbeat(ctx context.Context) (epoch int64, err error) {
 	if err := c.abandonUnknownClaims(ctx); err != nil {
 		return 0, err
 	}
+	feeds, err := c.feeds(ctx)
+	if err != nil {
+		return 0, err
+	}
 	op := c.Node.heartbeat()
 	err = c.Writer.DoWithoutCancel(ctx, op)
 	if errors.Is(err, errDead) {
 		c.Log.WarnContext(ctx, "node was declared dead: joining again under a new id")
-		if err := c.Join(ctx, op.seen, false); err != nil {
+		if err := c.Join(ctx, Mark{Epoch: op.seen}, false); err != nil {
 			return 0, err
 		}
 		return c.Heartbeat(ctx)
@@ -65,30 +69,28 @@ func (c *Cluster) Heartbeat(ctx context.Context) (epoch int64, err error) {
 		c.logRestored(ctx, op.found, op.after.Epoch)
 	}
 	c.Node.recordHeartbeat(op)
-	if err := c.follow(ctx, op.after); err != nil {
-		return 0, err
-	}
+	c.follow(op.after, feeds)
 	return op.after.Epoch, c.followWallClock(ctx)
 }
 
-// follow records the history of the database, and after a restore which accounts are
-// cleared.
-func (c *Cluster) follow(ctx context.Context, inst store.Installation) error {
-	cleared := map[string]bool{}
-	if inst.History > 0 {
-		feeds, err := c.Store.Feeds(ctx)
-		if err != nil {
-			return store.Problem(err)
-		}
-		cleared = store.Cleared(feeds, inst.History)
+// feeds reads which accounts are cleared. That is before the installation is read: a transfer that
+// proves a restore is found before its account is cleared.
+func (c *Cluster) feeds(ctx context.Context) ([]store.Feed, error) {
+	if c.Node.History() == 0 {
+		return nil, nil
 	}
+	list, err := c.Store.Feeds(ctx)
+	return list, store.Problem(err)
+}
+
+// follow records the history of the database, and which accounts are cleared in it.
+func (c *Cluster) follow(inst store.Installation, feeds []store.Feed) {
 	if inst.History != c.Node.History() {
 		c.Store.ForgetMerchants()
 	}
 	c.Node.mu.Lock()
 	defer c.Node.mu.Unlock()
-	c.Node.restoredAt, c.Node.history, c.Node.cleared = inst.RestoredAt, inst.History, cleared
-	return nil
+	c.Node.restoredAt, c.Node.provedAt, c.Node.history, c.Node.cleared = inst.RestoredAt, inst.ProvedAt, inst.History, store.Cleared(feeds, inst.History)
 }
 
 // heartbeat advances the heartbeat of a node and the epoch of the installation. A database
@@ -126,7 +128,7 @@ func (h *heartbeat) Decide(l *store.Loaded, c *store.Changes) error {
 	if h.rewound {
 		h.after = h.after.Restored(max(h.found, h.seen+1), l.Now())
 	}
-	h.after.UpdatedAt = l.Now()
+	h.after.UpdatedAt, h.after.StopToken = l.Now(), ""
 	node.Heartbeat++
 	node.Clock = l.Now()
 	h.next = node.Heartbeat
@@ -162,7 +164,7 @@ func (c *Cluster) followWallClock(ctx context.Context) error {
 				return store.Problem(err)
 			}
 			c.Node.mu.Lock()
-			c.Node.restoredAt = inst.RestoredAt
+			c.Node.restoredAt, c.Node.provedAt = inst.RestoredAt, inst.ProvedAt
 			c.Node.mu.Unlock()
 		}
 	}

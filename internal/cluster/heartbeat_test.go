@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/cluster"
 	"github.com/porteira/porteira/internal/env"
 )
 
@@ -81,7 +82,7 @@ func TestEpochOutside(t *testing.T) {
 		inst, err := g.Store.ReadInstallation(t.Context())
 		g.Must(err)
 		for ahead, restored := range map[int64]bool{-1: false, 0: false, 1: true} {
-			g.Must(g.Cluster.Join(t.Context(), inst.Epoch+ahead, false))
+			g.Must(g.Cluster.Join(t.Context(), cluster.Mark{Epoch: inst.Epoch + ahead}, false))
 			if got := !g.Node.RestoredAt().IsZero(); got != restored {
 				t.Errorf("with an epoch outside that is ahead by %d: restored %v", ahead, got)
 			}

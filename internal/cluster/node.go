@@ -33,8 +33,9 @@ type Node struct {
 	epoch         int64 // of the installation, the last one seen
 	lastHeartbeat int64 // of this process under its id, the last one
 	restoredAt    time.Time
+	provedAt      time.Time
 	history       int64           // of the database
-	cleared       map[string]bool // accounts whose payouts need not wait after a restore
+	cleared       map[string]bool // accounts whose payouts need not wait
 	claimsUnknown bool
 	wallClock     time.Time // at the monotonic clock's zero, as of the last heartbeat, or of Join
 }
@@ -67,23 +68,31 @@ func (n *Node) recordHeartbeat(op *heartbeat) {
 	}
 }
 
-// RestoredAt is the time at which a restored backup was last detected, UTC; zero if never.
+// RestoredAt is the time at which the database's history began, UTC: the last cold start, which may
+// be a restore. It is zero if there was none.
 func (n *Node) RestoredAt() time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.restoredAt
 }
 
-// History is the number of the database's history, which increases with each restore; 0
-// if it was never restored.
+// ProvedAt is the time at which the database was last proved to be an older copy, UTC; zero if never.
+func (n *Node) ProvedAt() time.Time {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.provedAt
+}
+
+// History is the number of the database's history, which increases with each cold start and each
+// restore; 0 if there was none.
 func (n *Node) History() int64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.history
 }
 
-// Frozen reports whether the payouts of an account wait, because the database was
-// restored and the account's transfers are not read yet.
+// Frozen reports whether the payouts of an account wait after a cold start, because the account's
+// transfers are not read yet.
 func (n *Node) Frozen(account string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -95,7 +104,7 @@ func (n *Node) Frozen(account string) bool {
 func (n *Node) BeginHistory(history int64, restoredAt time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.history, n.restoredAt, n.cleared = history, restoredAt, map[string]bool{}
+	n.history, n.restoredAt, n.provedAt, n.cleared = history, restoredAt, restoredAt, map[string]bool{}
 }
 
 // Epoch is the highest epoch that this process has seen.

@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/porteira/porteira/internal/payment"
@@ -22,7 +24,7 @@ func (c *Cluster) abandonUnknownClaims(ctx context.Context) error {
 	}
 	nodes, err := c.Store.Nodes(ctx)
 	if err == nil {
-		err = c.Join(ctx, c.Node.Epoch(), false)
+		err = c.Join(ctx, Mark{Epoch: c.Node.Epoch()}, false)
 	}
 	if err != nil {
 		c.Node.ClaimsUnknown()
@@ -93,17 +95,42 @@ func (c *Cluster) Release(ctx context.Context, n store.Node) (released int64, er
 	return released, store.Problem(err)
 }
 
-// Leave releases the claims of this process, for a clean shutdown.
-func (c *Cluster) Leave(ctx context.Context) error {
+// Leave releases the claims of this process, for a clean shutdown. complete means that nothing of it
+// is in flight: then the database and the mark outside agree on the stop, and the next start is
+// continuous if it follows soon.
+func (c *Cluster) Leave(ctx context.Context, complete bool) error {
 	c.Node.Lease.Drop()
 	nodes, err := c.Store.Nodes(ctx)
 	if err != nil {
 		return store.Problem(err)
 	}
-	for _, n := range nodes {
-		if n.ID == c.Node.ID() {
-			_, err = c.Release(ctx, n)
-		}
+	i := slices.IndexFunc(nodes, func(n store.Node) bool { return n.ID == c.Node.ID() })
+	if i < 0 {
+		return nil
 	}
-	return err
+	if !complete || c.Marker == nil {
+		_, err = c.Release(ctx, nodes[i])
+		return err
+	}
+	token := make([]byte, 16)
+	c.Env.Random.Read(token)
+	stop := Mark{Stop: hex.EncodeToString(token)}
+	err = c.Store.Transact(ctx, func(tx *store.Tx) error {
+		if _, err := tx.ReleaseNode(ctx, nodes[i]); err != nil {
+			return err
+		}
+		inst, err := tx.Installation(ctx)
+		if err != nil {
+			return err
+		}
+		stop.Epoch, inst.StopToken, inst.StoppedAt = inst.Epoch, stop.Stop, tx.Now
+		return tx.SetInstallation(ctx, inst)
+	})
+	switch {
+	case errors.Is(err, store.ErrConflict): // it was declared dead
+		return nil
+	case err != nil:
+		return store.Problem(err)
+	}
+	return c.Marker.Write(stop)
 }

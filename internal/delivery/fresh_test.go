@@ -170,7 +170,7 @@ func TestLeavingReturnsFreshDeliveries(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		other := g.Second()
 		paid(g, g.Merchant, "r", hook)
-		g.Must(g.Leave(t.Context()))
+		g.Must(g.Leave(t.Context(), true))
 		if list := attempts(g, g.Merchant, 1); len(list) != 0 {
 			t.Errorf("recorded: %+v", list)
 		}

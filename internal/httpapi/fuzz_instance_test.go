@@ -16,6 +16,7 @@ import (
 
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/checkout"
+	"github.com/porteira/porteira/internal/cluster"
 	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/httpapi"
@@ -145,7 +146,7 @@ func (h *instancePool) build(t *testing.T) *instance {
 	s.core = app.NewCore(app.CoreOptions{
 		Store: s.store, Env: w, Processors: registry, Links: links, Log: o.Log, Spawn: worker.Inline, RecordOnce: true,
 	})
-	must(t, s.core.Cluster.Join(context.Background(), 0, true))
+	must(t, s.core.Cluster.Join(context.Background(), cluster.Mark{}, true))
 	must(t, s.finish(s.core.Cluster.KeepAlive))
 	s.handler = httpapi.New(httpapi.Options{
 		Admission: s.core.Writer, Payins: s.core.Payins, Payouts: s.core.Payouts, Refunds: s.core.Refunds, Events: s.core.Deliveries, Endpoints: s.core.Endpoints, Secrets: s.core.Merchants,

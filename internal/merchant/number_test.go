@@ -22,7 +22,7 @@ func TestNumbersJumpAfterARestore(t *testing.T) {
 		restore := func() {
 			g.Clock.Advance(time.Second)
 			g.Marker.Epoch += 1000
-			g.Must(g.Cluster.Join(t.Context(), g.Marker.Epoch, false))
+			g.Must(g.Cluster.Join(t.Context(), g.Marker.Mark, false))
 			g.Clock.Advance(time.Second)
 		}
 		if n := create("lost by the restore"); n != g.Merchant.Number+1 {

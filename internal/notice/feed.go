@@ -212,6 +212,9 @@ func (s *Service) readFeed(ctx context.Context, f store.Feed) (entries int) {
 		s.FeedWaker.Wake()
 	}
 	if op.cleared {
+		if s.ClearedWaker != nil {
+			s.ClearedWaker.Wake()
+		}
 		entries++ // the lists that waited for this one are due
 	}
 	if page.err != nil || page.Next == f.Cursor {

@@ -60,6 +60,8 @@ type Options struct {
 	Recorder   worker.Recorder
 	// FeedWaker wakes the worker that reads feeds.
 	FeedWaker *worker.Waker
+	// ClearedWaker wakes the worker that learns that an account's lists were read; it may be nil.
+	ClearedWaker *worker.Waker
 	// Spawn starts the reading of a feed; see [worker.Spawn].
 	Spawn worker.Spawn
 }

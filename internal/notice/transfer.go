@@ -247,11 +247,18 @@ func (v *findTransfer) Decide(l *store.Loaded, c *store.Changes) error {
 }
 
 // beginHistory begins a new history, unless the account's payouts wait for its list already: then it
-// returns the zero value.
+// returns the zero value, and the history is known to have begun with a restore.
 func beginHistory(l *store.Loaded, c *store.Changes, account string) (began store.Installation) {
 	inst := l.Installation()
 	f, ok := l.Feed(store.Transfers(account))
-	if !ok || inst.ID.IsZero() || f.Cleared != inst.History {
+	switch {
+	case !ok || inst.ID.IsZero():
+		return began
+	case f.Cleared != inst.History:
+		if inst.ProvedAt.Before(inst.RestoredAt) {
+			inst.ProvedAt = l.Now()
+			c.SetInstallation(inst)
+		}
 		return began
 	}
 	began = inst.Restored(inst.Epoch, l.Now())

@@ -39,11 +39,13 @@ func (s *Service) park(ctx context.Context, f *store.Feed, e *processor.Unreadab
 	}})
 }
 
-// hasUnreadable reports whether a case about an invalid entry of a feed is open. Only the
-// process that has claimed the feed opens them, before it moves the cursor.
+// hasUnreadable reports whether a case about an invalid entry of a feed is open that the database
+// may have lacked at its last cold start: payouts went on under an older one. Only the process that
+// has claimed the feed opens them, before it moves the cursor.
 func (s *Service) hasUnreadable(ctx context.Context, k store.FeedKey) (bool, error) {
 	list, err := s.Store.OpenCasesOf(ctx, payment.ID{}, store.CaseFeedEntry)
+	since := s.Queue.node.RestoredAt().Add(-aheadMin) // clocks differ
 	return slices.ContainsFunc(list, func(v store.Case) bool {
-		return v.Params["processor"] == k.Account && v.Params["feed"] == k.Feed
+		return !v.CreatedAt.Before(since) && v.Params["processor"] == k.Account && v.Params["feed"] == k.Feed
 	}), store.Problem(err)
 }

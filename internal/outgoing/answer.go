@@ -59,7 +59,8 @@ func (e *Executor) SendAnswers(ctx context.Context) (did int, err error) {
 		defender, _ := proc.(processor.Defender)
 		op := e.newClaimAnswers(account, n, proc.Profile().Defense, defender != nil)
 		op.refused = e.Processors.Refused(account)
-		op.waits = op.refused || e.Processors.Allows(account, payment.UseTransfer) != nil || e.Node.Frozen(account)
+		op.waits = op.refused || e.Processors.Allows(account, payment.UseTransfer) != nil
+		op.frozen = !op.waits && e.Node.Frozen(account)
 		if err := e.Writer.DoWithoutCancel(ctx, op); err != nil { // the claim of Decide may not be committed
 			errs = append(errs, err)
 			continue
@@ -77,10 +78,12 @@ type claimAnswers struct {
 	due            store.DueAnswers
 	node           payment.ID
 	restoredAt     time.Time
+	provedAt       time.Time
 	epoch, history int64
 	effect         processor.Effect
 	takes          bool // the processor takes answers
 	waits          bool // nothing is sent from the account now
+	frozen         bool // only because its lists are not read since a cold start
 	refused        bool // nor is anything looked up: the processor refuses its credentials
 
 	claimed []payment.DisputeAnswer
@@ -90,7 +93,7 @@ type claimAnswers struct {
 func (e *Executor) newClaimAnswers(account string, limit int, effect processor.Effect, takes bool) *claimAnswers {
 	return &claimAnswers{
 		due: store.DueAnswers{Account: account, Limit: limit}, node: e.Node.ID(), restoredAt: e.Node.RestoredAt(),
-		epoch: e.Node.Epoch(), history: e.Node.History(), effect: effect, takes: takes,
+		provedAt: e.Node.ProvedAt(), epoch: e.Node.Epoch(), history: e.Node.History(), effect: effect, takes: takes,
 	}
 }
 
@@ -119,12 +122,12 @@ func (v *claimAnswers) Decide(l *store.Loaded, c *store.Changes) error {
 			reviewAnswer(c, &a, causeNotTaken)
 			continue
 		}
-		if a.Step == payment.StepQueued && LookUpFirst(&payment.Payout{UpdatedAt: a.UpdatedAt, Lookups: a.Lookups}, v.restoredAt, l.Now()) {
+		if a.Step == payment.StepQueued && LookUpFirst(&payment.Payout{UpdatedAt: a.UpdatedAt, Lookups: a.Lookups}, v.restoredAt, v.provedAt, l.Now()) {
 			a.Step = payment.StepUnknown
 		}
 		switch {
-		case v.waits && a.Step == payment.StepQueued:
-			waitForAccount(l, c, &a)
+		case (v.waits || v.frozen) && a.Step == payment.StepQueued:
+			waitForAccount(l, c, &a, v.waits || v.frozenLong(l.Now()))
 			continue
 		case v.refused:
 			a.NextAt = l.Now().Add(accountWait)
@@ -143,11 +146,24 @@ func (v *claimAnswers) Decide(l *store.Loaded, c *store.Changes) error {
 	return nil
 }
 
-// waitForAccount leaves an answer queued, with a case at once: its deadline may pass before the
-// account sends again.
-func waitForAccount(l *store.Loaded, c *store.Changes, a *payment.DisputeAnswer) {
+// frozenBeforeCase is how long an answer waits after a cold start before it gets a case: the wait ends
+// by itself once the account's lists were read.
+const frozenBeforeCase = time.Hour
+
+// frozenLong reports whether an account may be frozen for long: after a proved restore, or because the
+// wait after a cold start has not ended soon.
+func (v *claimAnswers) frozenLong(now time.Time) bool {
+	return !v.provedAt.Before(v.restoredAt) || now.Sub(v.restoredAt) >= frozenBeforeCase
+}
+
+// waitForAccount leaves an answer queued, with a case if that may last: its deadline may pass before
+// the account sends again.
+func waitForAccount(l *store.Loaded, c *store.Changes, a *payment.DisputeAnswer, lasts bool) {
 	a.NextAt = l.Now().Add(accountWait)
 	c.SetAnswer(*a)
+	if !lasts {
+		return
+	}
 	review := answerCase(a, causeAccountWaits)
 	review.ID = store.CaseID("answer waits %s %d %d", a.Dispute, a.Number, a.Sends) // one, no matter how often it is looked at
 	c.OpenCase(review)

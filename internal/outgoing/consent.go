@@ -25,7 +25,8 @@ import (
 //     ask before the payout was first sent too: else its first transfer may be executed without
 //     a question.
 //   - After a restore the consents of a lost past are unknown: a payout that was sent before it
-//     gets none.
+//     gets none. A cold start that is not proved to be a restore is no obstacle within the quiet
+//     period of the send: no past can have sent the payout again meanwhile.
 //   - Money that is released cannot leave: a payout that has ended gets no consent. In turn,
 //     once consent is given, only the failure of that same transfer releases the money.
 
@@ -68,10 +69,14 @@ func (e *Executor) answerQuestion(ctx context.Context, account string, q process
 
 // newConsent is the operation of AnswerQuestion.
 func (e *Executor) newConsent(p payment.Payout, q processor.Question) *giveConsent {
-	return &giveConsent{
+	v := &giveConsent{
 		payout: p, question: q,
-		node: e.Node.ID(), epoch: e.Node.Epoch(), history: e.Node.History(), restoredAt: e.Node.RestoredAt(),
+		node: e.Node.ID(), epoch: e.Node.Epoch(), history: e.Node.History(), restoredAt: e.Node.RestoredAt(), provedAt: e.Node.ProvedAt(),
 	}
+	if proc := e.Processors.Find(p.Processor); proc != nil {
+		v.quiet = proc.Profile().Transfer.QuietPeriod
+	}
+	return v
 }
 
 // giveConsent is the operation that answers a question.
@@ -81,8 +86,9 @@ type giveConsent struct {
 	node     payment.ID
 	// epoch and history of the database, as of this process's last heartbeat.
 	epoch, history int64
-	// restoredAt is when the database was last found to be an older copy; zero if never.
-	restoredAt time.Time
+	// restoredAt is the time of the last cold start, provedAt that of the last proved restore.
+	restoredAt, provedAt time.Time
+	quiet                time.Duration // of the account's transfers
 
 	refusal string // "" if we consent
 }
@@ -116,7 +122,7 @@ func (v *giveConsent) Decide(l *store.Loaded, c *store.Changes) error {
 	}
 	given, asked := l.Consent(p.Processor, p.ExternalID)
 	switch {
-	case isFrozen(l, p.Processor, v.history):
+	case isFrozen(l, p.Processor, v.history) && !v.sentOnce(l, &p):
 		v.refusal = "the account's payouts wait after a restore"
 	case p.Status == payment.PayoutFailed || p.Status == payment.PayoutCanceled:
 		v.refusal = "the payout has ended"
@@ -127,7 +133,7 @@ func (v *giveConsent) Decide(l *store.Loaded, c *store.Changes) error {
 	case asked: // again, because our answer was lost
 	case !isUnderWay(l, &p):
 		v.refusal = "no send of the payout is under way"
-	case sentBefore(l, &p, v.restoredAt):
+	case sentBefore(l, &p, v.restoredAt) && !v.sentOnce(l, &p):
 		v.refusal = "the payout was sent before a restore, which may have lost our consent to another transfer"
 	case p.ProcessorID != "" && p.ProcessorID != v.question.Transfer:
 		v.refusal = "another transfer of the payout is known"
@@ -159,6 +165,17 @@ func sentBefore(l *store.Loaded, p *payment.Payout, restoredAt time.Time) bool {
 	}
 	at := sends[len(sends)-1].CreatedAt
 	return !at.After(restoredAt) || at.After(l.Now())
+}
+
+// sentOnce reports whether a payout can have no later send than the last one, in whatever past: its
+// quiet period has not ended. A proved restore is not relied on for that, as persons act after it.
+func (v *giveConsent) sentOnce(l *store.Loaded, p *payment.Payout) bool {
+	sends := l.Sends(p.Merchant, p.ID)
+	if len(sends) == 0 || !v.provedAt.Before(v.restoredAt) {
+		return false
+	}
+	last := &sends[len(sends)-1]
+	return !last.CreatedAt.After(l.Now()) && l.Now().Before(last.Deadline.Add(v.quiet))
 }
 
 // AskedBefore reports whether the account of a payout was proved to ask for our consent before the

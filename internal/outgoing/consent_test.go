@@ -356,7 +356,7 @@ func TestConsentAfterARestore(t *testing.T) {
 		p, given := underWay(g, "r"), underWay(g, "given")
 		ask(g, about(given, "first"), true)
 		g.Marker.Epoch += 1000
-		g.Must(g.Cluster.Join(t.Context(), g.Marker.Epoch, false))
+		g.Must(g.Cluster.Join(t.Context(), g.Marker.Mark, false))
 		g.Heartbeat()
 		ask(g, about(p, "first"), false)
 		ask(g, about(given, "first"), false)
@@ -375,6 +375,21 @@ func TestConsentAfterARestore(t *testing.T) {
 		if why, err := g.Outgoing.AnswerQuestion(t.Context(), coretest.BankName, about(p, "first")); err == nil {
 			t.Errorf("an answer on a restored database: %q", why)
 		}
+	})
+}
+
+// A process that was killed during a send gives its consent after the next start, until the quiet period
+// of the send ends: then a lost past may have sent it again.
+func TestConsentAfterAColdStart(t *testing.T) {
+	consents(t, func(_ *testing.T, g *coretest.Gateway) {
+		p, late := underWay(g, "r"), underWay(g, "late")
+		g.ColdStart()
+		ask(g, about(p, "first"), true)
+		ask(g, about(p, "second"), false)
+		g.Jump(3 * time.Minute)
+		ask(g, about(late, "first"), false)
+		g.Clear()
+		ask(g, about(late, "first"), false)
 	})
 }
 

@@ -33,7 +33,7 @@ func (e *Executor) NewClaimSends(due store.Due, limit int) *ClaimSends {
 
 // By makes another process the one that claims, on a database restored at that time.
 func (v *claimSends) By(node payment.ID, restoredAt time.Time) *ClaimSends {
-	v.node, v.restoredAt = node, restoredAt
+	v.node, v.restoredAt, v.provedAt = node, restoredAt, restoredAt
 	return v
 }
 

@@ -25,7 +25,7 @@ func TestLookUpFirst(t *testing.T) {
 		"written by a clock an hour ahead": {1, now.Add(time.Hour), true},
 	} {
 		p := payment.Payout{Lookups: row.lookups, UpdatedAt: row.updated}
-		if got := outgoing.LookUpFirst(&p, restored, now); got != row.want {
+		if got := outgoing.LookUpFirst(&p, restored, restored, now); got != row.want {
 			t.Errorf("%s: looked up first: %v", name, got)
 		}
 	}

@@ -105,9 +105,9 @@ func (e *Executor) lookUpRefunds(ctx context.Context) (did int, err error) {
 
 // claimRefunds claims due parts of refunds, to be sent or to be looked up.
 type claimRefunds struct {
-	due        store.DueRefundParts
-	node       payment.ID
-	restoredAt time.Time
+	due                  store.DueRefundParts
+	node                 payment.ID
+	restoredAt, provedAt time.Time
 	// epoch and history of the database, as of this process's last heartbeat.
 	epoch, history int64
 	profile        processor.Effect
@@ -120,7 +120,7 @@ type claimRefunds struct {
 func (e *Executor) newClaimRefunds(account string, queue store.PayoutQueue, limit int, profile processor.Effect) *claimRefunds {
 	return &claimRefunds{
 		due:  store.DueRefundParts{Account: account, Queue: queue, Limit: limit, Debts: queue == store.ToSend && e.Node.History() > 0},
-		node: e.Node.ID(), restoredAt: e.Node.RestoredAt(), epoch: e.Node.Epoch(), history: e.Node.History(), profile: profile,
+		node: e.Node.ID(), restoredAt: e.Node.RestoredAt(), provedAt: e.Node.ProvedAt(), epoch: e.Node.Epoch(), history: e.Node.History(), profile: profile,
 		isFrozen: e.isFrozenFor,
 	}
 }
@@ -159,7 +159,7 @@ func (v *claimRefunds) Decide(l *store.Loaded, c *store.Changes) error {
 			continue
 		case waitsForParts(l, c, &p):
 			continue
-		case lookUpPartFirst(&p, v.restoredAt, l.Now()):
+		case lookUpPartFirst(&p, v.restoredAt, v.provedAt, l.Now()):
 			p.Step, p.NextAt = payment.StepUnknown, l.Now()
 		case v.isFrozen(p.Merchant, p.Processor): // of another account, from which its money may have left
 			p.NextAt, p.Lookups = l.Now().Add(frozenWait), min(p.Lookups, 1)
@@ -205,8 +205,8 @@ func startRefund(l *store.Loaded, c *store.Changes, p *payment.RefundPart) error
 }
 
 // lookUpPartFirst is LookUpFirst for the part of a refund.
-func lookUpPartFirst(p *payment.RefundPart, restoredAt, now time.Time) bool {
-	return LookUpFirst(&payment.Payout{UpdatedAt: p.UpdatedAt, Lookups: p.Lookups}, restoredAt, now)
+func lookUpPartFirst(p *payment.RefundPart, restoredAt, provedAt, now time.Time) bool {
+	return LookUpFirst(&payment.Payout{UpdatedAt: p.UpdatedAt, Lookups: p.Lookups}, restoredAt, provedAt, now)
 }
 
 // lookUpPartBefore is lookUpBefore for the part of a refund. A part that waited for others is

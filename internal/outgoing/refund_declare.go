@@ -24,10 +24,10 @@ func CanDeclareRefund(l *store.Loaded, p *payment.RefundPart) error {
 	return nil
 }
 
-// CanWithdrawRefund is CanWithdraw for a part of a refund. restoredAt is when the database was
-// last restored.
-func CanWithdrawRefund(l *store.Loaded, p *payment.RefundPart, restoredAt time.Time) error {
-	if p.Step != payment.StepQueued || p.MayExist || lookUpPartFirst(p, restoredAt, l.Now()) {
+// CanWithdrawRefund is CanWithdraw for a part of a refund. restoredAt is that of the last cold
+// start, provedAt that of the last proved restore.
+func CanWithdrawRefund(l *store.Loaded, p *payment.RefundPart, restoredAt, provedAt time.Time) error {
+	if p.Step != payment.StepQueued || p.MayExist || lookUpPartFirst(p, restoredAt, provedAt, l.Now()) {
 		return problem.New(problem.InvalidState, "The refund does not wait to be sent, or one of its sends may have paid it.")
 	}
 	return nil

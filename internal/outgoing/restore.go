@@ -10,19 +10,26 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// lookUpFirstFor is how long after a restored backup new payouts are looked up before
-// they are sent: merchants repeat requests whose orders the backup lacks.
+// lookUpFirstFor is how long after a proved restore new payouts are looked up before
+// they are sent: merchants repeat requests whose orders the backup lacks. After a cold start that
+// proved to be none the lists of transfers have shown all of them.
 const lookUpFirstFor = 7 * 24 * time.Hour
 
-// LookUpFirst reports whether a payout may have been sent before the database was restored from a
-// backup, at restoredAt, in commits that the backup lacks. A payout that did not change since then
-// may have been sent, however late it becomes due. A row that was written while a clock was ahead
-// does not show when it changed.
-func LookUpFirst(p *payment.Payout, restoredAt, now time.Time) bool {
+// LookUpFirst reports whether a payout may have been sent before the last cold start, at restoredAt,
+// in commits that the database lacks if it is a copy. A payout that did not change since then may
+// have been sent, however late it becomes due. A row that was written while a clock was ahead does
+// not show when it changed. provedAt is when the database was last proved to be a copy.
+func LookUpFirst(p *payment.Payout, restoredAt, provedAt, now time.Time) bool {
 	if restoredAt.IsZero() {
 		return false
 	}
-	return p.UpdatedAt.Before(restoredAt) || p.UpdatedAt.After(now) || p.Lookups == 0 && now.Sub(restoredAt) <= lookUpFirstFor
+	return p.UpdatedAt.Before(restoredAt) || p.UpdatedAt.After(now) || p.Lookups == 0 && !provedAt.IsZero() && now.Sub(provedAt) <= lookUpFirstFor
+}
+
+// isFromBeforeProof reports whether a payout or a part of a refund is from before a proved restore:
+// from before its account was cleared, if that was the last cold start.
+func isFromBeforeProof(createdAt, clearedAt, restoredAt, provedAt time.Time) bool {
+	return !provedAt.IsZero() && (createdAt.Before(provedAt) || !provedAt.Before(restoredAt) && createdAt.Before(clearedAt))
 }
 
 // lookUpIsFresh is how long after a look-up that did not find a transfer its next send is allowed.
@@ -95,14 +102,14 @@ func (e *Executor) isFrozenFor(merchant payment.ID, account string) bool {
 		slices.ContainsFunc(e.Processors.AddedUntil(e.Node.RestoredAt(), merchant), e.Node.Frozen)
 }
 
-// clearedAfter reports whether a payout is from before its account was cleared, after a restore,
-// and the time of the clearance.
+// clearedAfter reports whether a payout is from before its account was cleared, after a proved
+// restore, and the time of the clearance.
 func (v *claimSends) clearedAfter(l *store.Loaded, p *payment.Payout) (at time.Time, ok bool) {
 	if v.history == 0 {
 		return at, false
 	}
 	f, _ := l.Feed(store.Transfers(v.due.Processor))
-	return f.ClearedAt, p.CreatedAt.Before(f.ClearedAt)
+	return f.ClearedAt, isFromBeforeProof(p.CreatedAt, f.ClearedAt, v.restoredAt, v.provedAt)
 }
 
 // waitsForDebt makes a payout from before the account was cleared wait while its merchant owes
@@ -142,7 +149,7 @@ func (v *claimRefunds) waitsForDebt(l *store.Loaded, c *store.Changes, p *paymen
 	if f, _ := l.Feed(store.Transfers(p.Processor)); f.ClearedAt.After(since) {
 		since = f.ClearedAt
 	}
-	if !p.CreatedAt.Before(since) {
+	if !isFromBeforeProof(p.CreatedAt, since, v.restoredAt, v.provedAt) {
 		return false
 	}
 	of := waitCase(p.Refund, "debt of part", int(p.Number))

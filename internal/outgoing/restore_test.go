@@ -30,7 +30,7 @@ func TestRule12RestoreMode(t *testing.T) {
 		p := g.Payout("sent in the lost past", 10_00)
 		pay(g, p, processor.TransferPaid)
 		g.Marker.Epoch += 1000
-		g.Must(g.Cluster.Join(t.Context(), g.Marker.Epoch, false))
+		g.Must(g.Cluster.Join(t.Context(), g.Marker.Mark, false))
 		g.Heartbeat()
 		g.ClearAccount()
 		g.Send()

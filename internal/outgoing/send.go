@@ -114,7 +114,7 @@ func mayAct(l *store.Loaded, node payment.ID, epoch, history int64) error {
 func (e *Executor) newClaim(due store.Due, limit int, profile processor.Profile) *claimSends {
 	v := &claimSends{
 		due:  store.DuePayouts{Merchant: due.Merchant, Processor: due.Processor, Queue: store.ToSend, Limit: limit},
-		node: e.Node.ID(), restoredAt: e.Node.RestoredAt(), epoch: e.Node.Epoch(), history: e.Node.History(),
+		node: e.Node.ID(), restoredAt: e.Node.RestoredAt(), provedAt: e.Node.ProvedAt(), epoch: e.Node.Epoch(), history: e.Node.History(),
 		profile: profile.Transfer,
 	}
 	v.frozen = e.isFrozenFor(due.Merchant, due.Processor) // after history: in a later one the claim is refused
@@ -123,9 +123,9 @@ func (e *Executor) newClaim(due store.Due, limit int, profile processor.Profile)
 
 // claimSends claims due payouts to be sent.
 type claimSends struct {
-	due        store.DuePayouts
-	node       payment.ID
-	restoredAt time.Time
+	due                  store.DuePayouts
+	node                 payment.ID
+	restoredAt, provedAt time.Time
 	// epoch and history of the database, as of this process's last heartbeat.
 	epoch, history int64
 	frozen         bool // an account of the merchant waits in that history
@@ -180,7 +180,7 @@ func (v *claimSends) Decide(l *store.Loaded, c *store.Changes) error {
 		hash := bodyHash(request)
 		sends := l.Sends(p.Merchant, p.ID)
 		switch {
-		case LookUpFirst(&p, v.restoredAt, l.Now()) || lookUpBefore(v.profile, &p, sends, v.node, l.Now()):
+		case LookUpFirst(&p, v.restoredAt, v.provedAt, l.Now()) || lookUpBefore(v.profile, &p, sends, v.node, l.Now()):
 			p.Step, p.NextAt = payment.StepUnknown, l.Now()
 		case v.waitsForDebt(l, c, &p):
 			continue

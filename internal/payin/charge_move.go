@@ -46,7 +46,7 @@ const repeatedFor = 7 * 24 * time.Hour
 
 // restoredLately reports whether the database was restored within repeatedFor.
 func (s *Service) restoredLately() bool {
-	at := s.Node.RestoredAt()
+	at := s.Node.ProvedAt()
 	return !at.IsZero() && s.Env.Clock.Now().Sub(at) < repeatedFor
 }
 

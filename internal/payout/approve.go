@@ -47,7 +47,7 @@ func (s *Service) Reject(ctx context.Context, merchant, id payment.ID, by, reaso
 	if err != nil {
 		return payment.Payout{}, err
 	}
-	return s.decide(ctx, &approve{merchant: merchant, id: id, actor: who, reason: reason, epoch: s.Epoch()})
+	return s.decide(ctx, &approve{merchant: merchant, id: id, actor: who, reason: reason, past: s.past()})
 }
 
 func (s *Service) decide(ctx context.Context, op *approve) (payment.Payout, error) {
@@ -67,7 +67,7 @@ type approve struct {
 	actor        actor.Actor
 	approves     bool // else it rejects
 	reason       string
-	epoch        int64
+	past         past
 	limits       *limits.Payout // of the merchant
 	at           time.Time      // of the decision
 	expected     payment.Payout // once it is approved: its counters are loaded
@@ -140,7 +140,7 @@ func (v *approve) Decide(l *store.Loaded, c *store.Changes) error {
 	if !v.approves {
 		c.AddApproval(row)
 		v.payout.Approval = decided
-		return cancelUnsent(l, c, &v.payout, v.epoch)
+		return cancelUnsent(l, c, &v.payout, v.past)
 	}
 	given := func(a store.Approval) bool {
 		return a.Action == store.ApprovalGiven && actor.MayBeSame(actor.Actor(a.Actor), v.actor)
@@ -167,8 +167,8 @@ func (v *approve) Decide(l *store.Loaded, c *store.Changes) error {
 
 // cancelUnsent cancels a payout that was not approved, and releases its money. A payout that may
 // have been sent before the database was restored is looked up, and fails if it is not found.
-func cancelUnsent(l *store.Loaded, c *store.Changes, p *payment.Payout, epoch int64) error {
-	sent, err := sentBeforeRestore(l, p, epoch)
+func cancelUnsent(l *store.Loaded, c *store.Changes, p *payment.Payout, at past) error {
+	sent, err := sentBeforeRestore(l, p, at)
 	if err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func (s *Service) Expire(ctx context.Context) (int, error) {
 	did := 0
 	var errs []error
 	for _, ref := range due {
-		op := &expire{ref, s.Epoch()}
+		op := &expire{ref, s.past()}
 		err := s.Writer.Do(ctx, op)
 		if err != nil {
 			park := &parkUndecided{ref: ref}
@@ -210,8 +210,8 @@ func (s *Service) Expire(ctx context.Context) (int, error) {
 
 // expire cancels one payout.
 type expire struct {
-	ref   store.Ref
-	epoch int64
+	ref  store.Ref
+	past past
 }
 
 // Merchant implements [write.Operation].
@@ -230,7 +230,7 @@ func (v *expire) Decide(l *store.Loaded, c *store.Changes) error {
 		return nil
 	}
 	c.AddApproval(store.Approval{Merchant: p.Merchant, Payout: p.ID, Action: store.ApprovalExpired})
-	return cancelUnsent(l, c, &p, v.epoch)
+	return cancelUnsent(l, c, &p, v.past)
 }
 
 // parkUndecided stops the expiry of one payout, if it cannot be decoded or decrypted, with a case,

@@ -15,7 +15,7 @@ import (
 // Cancel cancels a payout that was not sent, and releases its money; a canceled one
 // stays canceled. Errors: problem kinds not_found and invalid_state.
 func (s *Service) Cancel(ctx context.Context, merchant, id payment.ID) (payment.Payout, error) {
-	op := &cancel{merchant: merchant, id: id, epoch: s.Epoch()}
+	op := &cancel{merchant: merchant, id: id, past: s.past()}
 	err := s.Writer.Do(ctx, op)
 	if err != nil && ctx.Err() != nil { // the commit may still be running
 		return payment.Payout{}, err
@@ -26,7 +26,7 @@ func (s *Service) Cancel(ctx context.Context, merchant, id payment.ID) (payment.
 // cancel is the operation that cancels a payout.
 type cancel struct {
 	merchant, id payment.ID
-	epoch        int64
+	past         past
 	payout       payment.Payout
 }
 
@@ -53,12 +53,12 @@ func (v *cancel) Decide(l *store.Loaded, c *store.Changes) error {
 	if p.Status == payment.PayoutCanceled {
 		return nil
 	}
-	sent, err := sentBeforeRestore(l, &p, v.epoch)
+	sent, err := sentBeforeRestore(l, &p, v.past)
 	switch {
 	case err != nil:
 		return err
 	case p.Status == payment.PayoutPending && sent:
-		return problem.New(problem.InvalidState, "This payout may have been sent before the database was restored from a backup. It must be looked up at its processor first.")
+		return problem.New(problem.InvalidState, "This payout may have been sent before the gateway's last start. Cancel it again once the list of transfers at its processor has been read.")
 	}
 	outgoing.Finish(&v.payout)
 	moved, err := transition.Payout(l, c, &v.payout, payment.OnCancel, ledger.ReleasePayout(p.Amount, p.Fee))

@@ -29,11 +29,12 @@ func TestCancelDecisions(t *testing.T) {
 	}
 	intent, paid := sent(payment.StepIntent), done(payment.OnComplete, ledger.PayPayout(coretest.BankName, 10_00, 0))
 	for _, row := range []struct {
-		name    string
-		given   []move
-		restore time.Duration // of the database, after it was requested; 0 for none
-		changes string
-		refused problem.Kind
+		name     string
+		given    []move
+		restore  time.Duration // of the database, after it was requested; 0 for none
+		unproved bool          // it was a cold start, and the account's list showed nothing
+		changes  string
+		refused  problem.Kind
 	}{
 		{name: "queued", changes: canceled},
 		{name: "canceled already", given: []move{done(payment.OnCancel, ledger.ReleasePayout(10_00, 0))}},
@@ -41,6 +42,7 @@ func TestCancelDecisions(t *testing.T) {
 		{name: "queued when the database was restored", restore: -1, refused: problem.InvalidState},
 		{name: "queued a week after the database was restored", restore: -7 * 24 * time.Hour, refused: problem.InvalidState},
 		{name: "queued later than that", restore: -7*24*time.Hour - 1, changes: canceled},
+		{name: "queued before a cold start", restore: 1, unproved: true, changes: canceled},
 		{name: "being sent", given: []move{intent}, refused: problem.InvalidState},
 		{name: "not sent, queued again", given: []move{sent(payment.StepQueued)}, refused: problem.InvalidState},
 		{name: "unknown", given: []move{sent(payment.StepUnknown)}, refused: problem.InvalidState},
@@ -54,6 +56,9 @@ func TestCancelDecisions(t *testing.T) {
 			m := coretest.NewMemory(t, coretest.Opening)
 			if row.restore != 0 {
 				m.Rows.Installation.RestoredAt = m.Clock.Now().Add(row.restore)
+				if !row.unproved {
+					m.Rows.Installation.ProvedAt = m.Rows.Installation.RestoredAt
+				}
 			}
 			p := m.Payout("r", 10_00)
 			for _, v := range row.given {

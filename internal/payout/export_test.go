@@ -11,7 +11,7 @@ import (
 
 // NewCancel builds the operation that cancels a payout.
 func (s *Service) NewCancel(merchant, id payment.ID) write.Operation {
-	return &cancel{merchant: merchant, id: id, epoch: s.Epoch()}
+	return &cancel{merchant: merchant, id: id, past: s.past()}
 }
 
 // NewRequestOpIn builds the operation that stores the payout of r in memory, where nothing

@@ -21,13 +21,14 @@ type Options struct {
 	Writer     *write.Writer
 	Env        env.Env
 	Processors processor.Accounts
-	// RestoredAt is the time at which a restored backup was last detected; see
+	// RestoredAt is the time of the last cold start, ProvedAt that of the last proved restore; see
 	// [cluster.Node].
 	RestoredAt func() time.Time
+	ProvedAt   func() time.Time
 	// Epoch is the highest epoch of the database that this process has seen; see [cluster.Node].
 	Epoch func() int64
-	// Frozen reports whether payouts of an account wait after a restore. History is the
-	// number of the database's history, 0 if it was never restored; see [cluster.Node].
+	// Frozen reports whether payouts of an account wait after a cold start. History is the
+	// number of the database's history, 0 if there was none; see [cluster.Node].
 	Frozen  func(account string) bool
 	History func() int64
 	// Wanted reports whether a merchant has a webhook endpoint that selects a type of events. nil:
@@ -54,13 +55,25 @@ var errRestored = problem.New(problem.Unavailable, "The database was just restor
 // sentBeforeRestore reports whether a payout that the database shows as unsent may have been sent
 // before a restore. The merchant's balances are loaded. It returns errRestored if the database has a
 // lower epoch than this process has seen: it was restored, and that is not recorded yet.
-func sentBeforeRestore(l *store.Loaded, p *payment.Payout, epoch int64) (bool, error) {
+func sentBeforeRestore(l *store.Loaded, p *payment.Payout, at past) (bool, error) {
 	h := l.HistoryOf(p.Merchant)
-	if h.Epoch < epoch {
+	if h.Epoch < at.epoch {
 		return false, errRestored
 	}
-	return outgoing.LookUpFirst(p, h.RestoredAt, l.Now()), nil
+	if h.Number == at.history && at.provedAt.Before(h.RestoredAt) && !at.frozen(p.Processor) { // its list has shown what the database lacks: nothing
+		return false, nil
+	}
+	return outgoing.LookUpFirst(p, h.RestoredAt, at.provedAt, l.Now()), nil
 }
+
+// past is what this process knows about the past of the database, as of its last heartbeat.
+type past struct {
+	epoch, history int64
+	provedAt       time.Time
+	frozen         func(account string) bool
+}
+
+func (s *Service) past() past { return past{s.Epoch(), s.History(), s.ProvedAt(), s.Frozen} }
 
 // notFound is the error of an operation whose payout does not exist.
 func notFound(merchant, id payment.ID) error {

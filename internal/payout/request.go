@@ -284,7 +284,7 @@ func (v *RequestOp) adopt(l *store.Loaded, c *store.Changes, found store.FoundTr
 // frozenRetry is the Retry-After of a request that is refused after a restore.
 const frozenRetry = 10 * time.Second
 
-var errFrozen = problem.New(problem.Unavailable, "Payouts wait: the database was restored from a backup, and the transfers at the processor are being compared with it. "+
+var errFrozen = problem.New(problem.Unavailable, "Payouts wait since the gateway's last start, until the transfers at the processor have been compared with its database. "+
 	"The referenceId remains unused. Send the same request again later.").WithRetryAfter(frozenRetry)
 
 var errOtherAmount = problem.New(problem.ReferenceConflict, "This referenceId was used before the database was restored from a backup, for a payout of another amount.")

@@ -50,7 +50,7 @@ func (s *Service) awaited(merchant payment.ID) []string {
 // frozenRetry is the Retry-After of a request that is refused after a restore.
 const frozenRetry = 10 * time.Second
 
-var errFrozen = problem.New(problem.Unavailable, "Refunds wait: the database was restored from a backup, and the refunds at the processor are being compared with it. "+
+var errFrozen = problem.New(problem.Unavailable, "Refunds wait since the gateway's last start, until the refunds at the processor have been compared with its database. "+
 	"The referenceId remains unused. Send the same request again later.").WithRetryAfter(frozenRetry)
 
 // refundsMax bounds the refunds of a pay-in, failed ones included.

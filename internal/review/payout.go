@@ -74,7 +74,7 @@ func outcomesOf(sends []store.Send) string {
 // findRestore reads when the database was last restored.
 func findRestore(ctx context.Context, s *Service, v *Resolve) error {
 	inst, err := s.Store.ReadInstallation(ctx)
-	v.restoredAt = inst.RestoredAt
+	v.restoredAt, v.provedAt = inst.RestoredAt, inst.ProvedAt
 	return err
 }
 
@@ -85,7 +85,7 @@ func checkWaiting(v *Resolve, l *store.Loaded) error {
 	if err != nil {
 		return err
 	}
-	if outgoing.LookUpFirst(&p, v.restoredAt, l.Now()) {
+	if outgoing.LookUpFirst(&p, v.restoredAt, v.provedAt, l.Now()) {
 		return problem.New(problem.InvalidState, "The payout may have been sent before the database was restored from a backup. It is looked up first.")
 	}
 	return outgoing.CanWithdraw(l, &p)

@@ -106,7 +106,7 @@ func checkRefundWaiting(v *Resolve, l *store.Loaded) error {
 	if err != nil {
 		return err
 	}
-	return outgoing.CanWithdrawRefund(l, &p, v.restoredAt)
+	return outgoing.CanWithdrawRefund(l, &p, v.restoredAt, v.provedAt)
 }
 
 // close closes the case as decided, before the effect closes all cases of the refund as proved.

@@ -85,7 +85,7 @@ func TestRepairedPayoutIsLookedUpAfterARestore(t *testing.T) {
 		g.Bank.Mu.Unlock()
 		g.Execute("UPDATE payouts SET failure = '{' WHERE external_id = '" + p.ExternalID + "'")
 		g.Marker.Epoch += 1000
-		g.Must(g.Cluster.Join(t.Context(), g.Marker.Epoch, false))
+		g.Must(g.Cluster.Join(t.Context(), g.Marker.Mark, false))
 		g.Heartbeat()
 		g.ClearAccount()
 		g.Send()

@@ -28,7 +28,8 @@ type Resolve struct {
 	event  int64 // number of the event whose deliveries are retried
 
 	externalID string    // of the payout, if the rule wants its transfer
-	restoredAt time.Time // when the database was last found to be an older copy
+	restoredAt time.Time // when the database's history began
+	provedAt   time.Time // when it was last proved to be an older copy
 	history    int64     // of the database, since then
 	consent    consented
 

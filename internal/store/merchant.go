@@ -96,7 +96,7 @@ func (tx *Tx) nextNumber(ctx context.Context, random uint32) (int64, error) {
 	if err := tx.QueryRow(ctx, "SELECT number, created_at FROM merchants ORDER BY number DESC LIMIT 1").Scan(&last, &created); err != nil {
 		return 0, err
 	}
-	if err := tx.QueryRow(ctx, "SELECT restored_at FROM installation").Scan(&restored); err != nil {
+	if err := tx.QueryRow(ctx, "SELECT proved_at FROM installation").Scan(&restored); err != nil {
 		return 0, err
 	}
 	// The newest merchant may have been created while the clock was ahead.

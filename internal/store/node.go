@@ -23,17 +23,30 @@ type Node struct {
 type Installation struct {
 	ID    payment.ID
 	Epoch int64 // only increases; also kept outside the database
-	// History numbers the time since the last restore; 0 if there was none. Rows and counters of an
-	// earlier history may be missing in this one.
+	// History numbers the time since the last cold start; 0 if there was none. The database may be a
+	// copy from before it: rows and counters of an earlier history may be missing in this one.
 	History      int64
-	RestoredAt   time.Time // when this database was last found to be an older copy
-	RestoredFrom time.Time // when that copy was made, or earlier; zero if unknown
-	UpdatedAt    time.Time // of the epoch
+	RestoredAt   time.Time // when the history began
+	RestoredFrom time.Time // until when the database is known to be complete, or earlier; zero if unknown
+	// ProvedAt is when this database was last proved to be an older copy: by the epoch outside, or by
+	// a transfer that it lacks. Zero if never.
+	ProvedAt  time.Time
+	StopToken string // of a clean stop; "" while a gateway runs, and after another end
+	StoppedAt time.Time
+	UpdatedAt time.Time // of the epoch; zero if no gateway has run
 }
 
-// Restored is the installation after a restore that is detected now.
+// Restored is the installation after a restore that is proved now.
 func (v Installation) Restored(epoch int64, now time.Time) Installation {
-	v.Epoch, v.RestoredAt, v.RestoredFrom = epoch, now, v.UpdatedAt
+	v = v.ColdStart(now)
+	v.Epoch, v.ProvedAt = epoch, now
+	return v
+}
+
+// ColdStart is the installation after a start that is not known to continue its last process: the
+// database may be an older copy.
+func (v Installation) ColdStart(now time.Time) Installation {
+	v.RestoredAt, v.RestoredFrom = now, v.UpdatedAt
 	if v.RestoredFrom.After(now) {
 		v.RestoredFrom = now
 	}
@@ -73,10 +86,11 @@ type installationRow struct {
 	createdAt     time.Time
 }
 
-// History is the epoch and the latest restore of the database, as a claim reads them.
+// History is the epoch and the latest history of the database, as a claim reads them.
 type History struct {
 	Epoch, Number            int64
 	RestoredAt, RestoredFrom time.Time
+	ProvedAt                 time.Time
 }
 
 var installationTable = newTable("installation", []string{"singleton"},
@@ -86,6 +100,9 @@ var installationTable = newTable("installation", []string{"singleton"},
 	intColumn("history", func(v *installationRow) *int64 { return &v.History }).as(mutable),
 	timeColumn("restored_at", func(v *installationRow) *time.Time { return &v.RestoredAt }).as(mutable),
 	timeColumn("restored_from", func(v *installationRow) *time.Time { return &v.RestoredFrom }).as(mutable),
+	timeColumn("proved_at", func(v *installationRow) *time.Time { return &v.ProvedAt }).as(mutable),
+	textColumn("stop_token", func(v *installationRow) *string { return &v.StopToken }).as(mutable),
+	timeColumn("stopped_at", func(v *installationRow) *time.Time { return &v.StoppedAt }).as(mutable),
 	timeColumn("updated_at", func(v *installationRow) *time.Time { return &v.UpdatedAt }).as(mutable),
 	bytesColumn("external_id_key", func(v *installationRow) *[]byte { return &v.externalIDKey }).as(hidden),
 	timeColumn("created_at", func(v *installationRow) *time.Time { return &v.createdAt }).as(hidden),
@@ -129,9 +146,9 @@ func (l *Loaded) loadNodes(ctx context.Context, tx *db.Tx, n *Needs) error {
 			continue
 		}
 		h := &l.nodes.history
-		err := db.NotFound(tx.QueryRow(ctx, `SELECT i.epoch, i.history, i.restored_at, i.restored_from
+		err := db.NotFound(tx.QueryRow(ctx, `SELECT i.epoch, i.history, i.restored_at, i.restored_from, i.proved_at
 			FROM nodes n CROSS JOIN installation i WHERE n.id = $1`+tx.KeyShare("n"), id[:]).
-			Scan(&h.Epoch, &h.Number, (*timeDest)(&h.RestoredAt), (*timeDest)(&h.RestoredFrom)))
+			Scan(&h.Epoch, &h.Number, (*timeDest)(&h.RestoredAt), (*timeDest)(&h.RestoredFrom), (*timeDest)(&h.ProvedAt)))
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return err
 		}
@@ -252,6 +269,11 @@ func (tx *Tx) SetInstallation(ctx context.Context, v Installation) error {
 	return setInstallation(ctx, tx.Tx, v)
 }
 
+// Installation reads the installation and locks it.
+func (tx *Tx) Installation(ctx context.Context) (Installation, error) {
+	return scanInstallation(tx.QueryRow(ctx, "SELECT "+installationTable.selected+" FROM installation t"+tx.NoKeyUpdate("t")))
+}
+
 // RegisterNode lets this process claim work.
 func (tx *Tx) RegisterNode(ctx context.Context, id payment.ID) error {
 	return tx.InsertNew(ctx, nodeTable.insert, nodeTable.row(&nodeRow{Node{id, 1, tx.Now}, tx.Now}))
@@ -293,6 +315,7 @@ func (tx *Tx) RescheduleFuture(ctx context.Context, latest time.Time, step time.
 		{"UPDATE feeds" + scheduled + "(next_at > $2 OR updated_at > $3)", soon},
 		{"UPDATE webhook_endpoints SET counted_at = $1 WHERE counted_at > $1 AND (counted_at > $2 OR counted_at > $3)", latest},
 		{"UPDATE installation SET restored_at = $1 WHERE restored_at > $2 OR restored_at > $3", latest},
+		{"UPDATE installation SET proved_at = $1 WHERE proved_at > $2 OR proved_at > $3", latest},
 	} {
 		if _, err := tx.Exec(ctx, v.text, now, micros(v.late), ahead); err != nil {
 			return fmt.Errorf("reschedule work: %w", err)

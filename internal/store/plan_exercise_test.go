@@ -363,6 +363,8 @@ func (v *exercise) administer() {
 	t, s, ctx := v.t, v.s, v.t.Context()
 	write(t, s, func(tx *store.Tx) error {
 		must(t, tx.RescheduleFuture(ctx, tx.Now, time.Hour))
+		_, err := tx.Installation(ctx)
+		must(t, err)
 		must(t, tx.SetInstallation(ctx, store.Installation{Epoch: 9}))
 		must(t, tx.BeginHistory(ctx, store.Installation{Epoch: 9, History: 1}))
 		must(t, tx.ClearAccount(ctx, "bank"))

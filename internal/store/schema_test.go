@@ -114,7 +114,7 @@ func TestSchemaEnforcesRules(t *testing.T) {
 		})
 		must(t, err)
 		for _, text := range []string{
-			"INSERT INTO installation SELECT 2, id, 1, 0, 0, 0, external_id_key, 0, 0 FROM installation", // only one
+			"INSERT INTO installation SELECT 2, id, 1, 0, 0, 0, 0, '', 0, external_id_key, 0, 0 FROM installation", // only one
 			"UPDATE payins SET amount = 0", "UPDATE payins SET paid_amount = -1",
 			"UPDATE payins SET refunded_amount = 1", // more than was paid
 			"UPDATE payouts SET amount = 0", "UPDATE payouts SET returned_amount = amount + 1", "UPDATE payouts SET returned_amount = -1",

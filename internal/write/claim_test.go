@@ -281,7 +281,7 @@ func TestDeadNodeClaimsNothing(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		w, q := claiming(g)
 		p := g.Payin(g.Merchant, "order", "")
-		g.Must(g.Leave(context.Background()))
+		g.Must(g.Leave(context.Background(), true))
 		g.Must(w.Do(t.Context(), creates(g, p, "a", fine)))
 		q.want(0, 0, 2)
 		wantDue(g, 1, 1)

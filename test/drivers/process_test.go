@@ -127,7 +127,7 @@ func (g *gateway) start() {
 			mux.Handle("POST /inbound/{account}/{token}", inbound)
 			mux.Handle("POST /inbound/{account}/{token}/{rest...}", inbound)
 			p.inbound = mux
-			err = p.core.Cluster.Join(g.t.Context(), g.marker.Epoch, g.store.Engine() == "sqlite")
+			err = p.core.Cluster.Join(g.t.Context(), g.marker.Mark, g.store.Engine() == "sqlite")
 		})
 		g.must(err)
 		g.heartbeat()
@@ -243,7 +243,7 @@ func (g *gateway) work() (did int) {
 func (g *gateway) request(send func(ctx context.Context) error) {
 	g.t.Helper()
 	var err error
-	for tries := range 60 {
+	for tries := range 90 { // a list may lag by half an hour
 		err = errGone
 		if !g.do(func() { err = send(g.t.Context()) }) {
 			g.start()

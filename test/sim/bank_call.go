@@ -61,14 +61,13 @@ func (t *bankTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // survivesTwice reports whether a request that arrives twice has one effect. A transfer at a bank
-// that asks for consent has, unless the gateway starts on a copy that lacks the consent and
-// nothing shows that it is one.
+// that asks for consent has.
 func (s *simulation) survivesTwice(c *bankCall) bool {
 	switch {
 	case c.operation != bankapi.OpTransfer && c.operation != bankapi.OpRefund:
 		return true
 	case c.contract.profile == consenting:
-		return c.operation == bankapi.OpTransfer && !s.copyUnmarked()
+		return c.operation == bankapi.OpTransfer
 	default:
 		return c.contract.profile != notIdempotent
 	}

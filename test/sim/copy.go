@@ -20,11 +20,6 @@ var copyKinds = []string{
 	"new container", // a copy of the database alone, without an epoch
 }
 
-// copyUnmarked reports whether nothing shows that the copy of this run is one.
-func (s *simulation) copyUnmarked() bool {
-	return s.plan.copyKind == "disk" || s.plan.copyKind == "new container"
-}
-
 // databaseCopy is a copy of the database, and what was recorded when it was made.
 type databaseCopy struct {
 	kind       string
@@ -85,7 +80,7 @@ func (s *simulation) whenIdle(d time.Duration, do func()) {
 
 // copyDatabase makes a copy of the database; nil if no gateway can make a backup now.
 func (s *simulation) copyDatabase() *databaseCopy {
-	c := &databaseCopy{kind: s.plan.copyKind, outside: s.marker.epoch, deliveries: len(s.records.Deliveries)}
+	c := &databaseCopy{kind: s.plan.copyKind, outside: s.marker.Epoch, deliveries: len(s.records.Deliveries)}
 	var err error
 	if c.database, err = s.copyTo(c.kind); err == nil && c.database != "" {
 		err = s.onRaw(c.database, func(raw *sql.DB) error {
@@ -167,7 +162,7 @@ func (s *simulation) closeRaw() error {
 
 // startOnCopy kills the gateways and starts them on a copy.
 func (s *simulation) startOnCopy(c *databaseCopy) {
-	if (c.kind == "file" || c.kind == "backup") && s.marker.epoch <= c.epoch {
+	if (c.kind == "file" || c.kind == "backup") && s.marker.Epoch <= c.epoch {
 		s.trace.linef("no heartbeat followed the copy")
 		return
 	}
@@ -175,9 +170,9 @@ func (s *simulation) startOnCopy(c *databaseCopy) {
 	s.stopAll()
 	switch c.kind {
 	case "disk":
-		s.marker.epoch = c.outside
+		s.marker.Epoch = c.outside
 	case "moved backup", "new container":
-		s.marker.epoch = 0
+		s.marker.Epoch = 0
 	}
 	err := s.closeRaw()
 	if err == nil {

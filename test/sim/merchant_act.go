@@ -34,9 +34,6 @@ func (m *merchant) act(o *order) {
 	case "changed":
 		a = m.sendChanged(o)
 	case "canceled":
-		if o.Kind == checker.Payout && s.checker.Rewound && s.copyUnmarked() {
-			return // its money may have left in the lost past: a known limit, which ends in a case
-		}
 		a = m.cancel(o)
 	case "read":
 		a = m.read(o)

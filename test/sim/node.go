@@ -14,6 +14,7 @@ import (
 
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/checkout"
+	"github.com/porteira/porteira/internal/cluster"
 	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/httpapi"
@@ -47,15 +48,15 @@ type node struct {
 	links   transition.Links
 }
 
-// marker keeps the installation's epoch outside the database.
-type marker struct{ epoch int64 }
+// marker keeps the installation's mark outside the database.
+type marker struct{ cluster.Mark }
 
 // Read implements [cluster.Marker].
-func (m *marker) Read() (int64, error) { return m.epoch, nil }
+func (m *marker) Read() (cluster.Mark, error) { return m.Mark, nil }
 
 // Write implements [cluster.Marker].
-func (m *marker) Write(epoch int64) error {
-	m.epoch = epoch
+func (m *marker) Write(mark cluster.Mark) error {
+	m.Mark = mark
 	return nil
 }
 
@@ -113,7 +114,8 @@ func (n *node) open(life int) (err error) {
 	n.env = e
 	n.core = app.NewCore(app.CoreOptions{
 		Store: n.store, Env: e, Processors: processors, Log: log, Marker: &s.marker, Links: n.links, Retention: retention, Steps: app.AppSteps{Accounts: processors.Follow},
-		Spawn: func(call func()) { n.spawn(life, call) }, Wakers: app.NewWakers(func(worker string) { n.wake(life, worker) }),
+		Spawn: func(call func()) { n.spawn(life, call) },
+		Wait:  func(_ context.Context, d time.Duration) error { n.elapse(life, d); return nil }, Wakers: app.NewWakers(func(worker string) { n.wake(life, worker) }),
 	})
 	n.handler = httpapi.New(httpapi.Options{
 		Admission: n.core.Writer, Payins: n.core.Payins, Payouts: n.core.Payouts, Refunds: n.core.Refunds, Disputes: n.core.Disputes, Events: n.core.Deliveries, Endpoints: n.core.Endpoints, Secrets: n.core.Merchants,
@@ -121,9 +123,10 @@ func (n *node) open(life int) (err error) {
 		Inbound: notice.NewHandler(notice.HandlerOptions{Recorder: n.core.Notices, Questions: n.core.Outgoing, Processors: processors, Clock: e.Clock, Log: log}),
 	})
 	alone := !db.IsPostgres(s.options.Database) && len(s.nodes) == 1
-	if err := n.core.Cluster.Join(s.ctx, s.marker.epoch, alone); err != nil {
+	if err := n.core.Cluster.Join(s.ctx, s.marker.Mark, alone); err != nil {
 		return fmt.Errorf("join: %w", err)
 	}
+	s.checker.ColdStart = s.checker.ColdStart || n.core.Node.History() > 0
 	_, err = n.core.Cluster.KeepAlive(s.ctx)
 	return err
 }

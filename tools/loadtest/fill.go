@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/app"
+	"github.com/porteira/porteira/internal/cluster"
 	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/merchant"
@@ -104,7 +105,7 @@ func (f *filler) open(ctx context.Context, o options) error {
 	f.core = app.NewCore(app.CoreOptions{
 		Store: f.store, Env: f.env, Processors: processor.Registry{sandbox.Name: bank{}}, Marker: noMarker{}, Spawn: worker.Inline,
 	})
-	if err := f.core.Cluster.Join(ctx, 0, true); err != nil {
+	if err := f.core.Cluster.Join(ctx, cluster.Mark{}, true); err != nil {
 		return err
 	}
 	if _, err := f.core.Cluster.KeepAlive(ctx); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/app/apptest"
+	"github.com/porteira/porteira/internal/cluster"
 	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/limits"
@@ -53,19 +54,20 @@ type Gateway struct {
 	raw      *sql.DB // for rows.go
 }
 
-// Marker keeps the installation's epoch in memory.
+// Marker keeps the mark of the installation in memory.
 type Marker struct {
-	Epoch int64
-	Err   error // of writing; may be nil
+	cluster.Mark
+
+	Err error // of writing; may be nil
 }
 
 // Read implements [cluster.Marker].
-func (m *Marker) Read() (int64, error) { return m.Epoch, nil }
+func (m *Marker) Read() (cluster.Mark, error) { return m.Mark, nil }
 
 // Write implements [cluster.Marker].
-func (m *Marker) Write(epoch int64) error {
+func (m *Marker) Write(mark cluster.Mark) error {
 	if m.Err == nil {
-		m.Epoch = epoch
+		m.Mark = mark
 	}
 	return m.Err
 }
@@ -113,6 +115,14 @@ func (g *Gateway) SetLimits(l limits.Limits) {
 
 func open(t *testing.T, o db.Options, e env.Env, clock *env.VirtualClock, b *Bank, m *Marker) *Gateway {
 	t.Helper()
+	g := process(t, o, e, clock, b, m)
+	g.start()
+	return g
+}
+
+// process is a process that has not started.
+func process(t *testing.T, o db.Options, e env.Env, clock *env.VirtualClock, b *Bank, m *Marker) *Gateway {
+	t.Helper()
 	g := &Gateway{T: t, Clock: clock, Env: e, Bank: b, Marker: m, Log: &apptest.Log{}, database: o, Store: storetest.Open(t, o)}
 	g.Engine = g.Store.Engine()
 	b.Now = clock.Now
@@ -121,15 +131,41 @@ func open(t *testing.T, o db.Options, e env.Env, clock *env.VirtualClock, b *Ban
 		Store: g.Store, Env: e, Processors: processor.Registry{BankName: b}, Marker: m,
 		Log: slog.New(slog.NewTextHandler(g.Log, nil)), Spawn: worker.Inline, RecordOnce: true,
 	}
-	g.start()
 	return g
 }
 
-// start starts a process on the store, as after a restart.
+// start starts a process on the store, as after a clean stop.
 func (g *Gateway) start() {
 	g.T.Helper()
 	g.Core = app.NewCore(g.options)
-	g.Must(g.Cluster.Join(g.T.Context(), g.Marker.Epoch, false))
+	g.StopCleanly()
+	g.Must(g.Cluster.Join(g.T.Context(), g.Marker.Mark, false))
+	g.Heartbeat()
+}
+
+// StopCleanly makes the database and the mark agree on a clean stop. They agree on nothing if the
+// mark has a later epoch.
+func (g *Gateway) StopCleanly() {
+	g.T.Helper()
+	stop := cluster.Mark{Epoch: g.Marker.Epoch, Stop: "stopped"}
+	g.Must(g.Store.Transact(g.T.Context(), func(tx *store.Tx) error {
+		inst, err := tx.Installation(g.T.Context())
+		if err != nil {
+			return err
+		}
+		stop.Epoch = max(stop.Epoch, inst.Epoch)
+		inst.StopToken, inst.StoppedAt = stop.Stop, tx.Now
+		return tx.SetInstallation(g.T.Context(), inst)
+	}))
+	g.Marker.Mark = stop
+}
+
+// ColdStart starts a process on the store, as after a crash, or on a copy of the database and the
+// mark.
+func (g *Gateway) ColdStart() {
+	g.T.Helper()
+	g.Core = app.NewCore(g.options)
+	g.Must(g.Cluster.Join(g.T.Context(), g.Marker.Mark, true))
 	g.Heartbeat()
 }
 

@@ -46,7 +46,7 @@ func NewMemory(t *testing.T, opening money.Cents) *Memory {
 	}
 	m.Store = m.Rows.Store()
 	m.Payins = payin.New(payin.Options{Store: m.Store, Env: e, Links: func(*payment.Payin) payment.Links { return payment.Links{} }})
-	m.Payouts = payout.New(payout.Options{Store: m.Store, Env: e, RestoredAt: func() time.Time { return time.Time{} }, Epoch: func() int64 { return 0 }})
+	m.Payouts = payout.New(payout.Options{Store: m.Store, Env: e, RestoredAt: zeroTime, ProvedAt: func() time.Time { return m.Rows.Installation.ProvedAt }, Epoch: zero, History: zero, Frozen: func(string) bool { return false }})
 	return m
 }
 
@@ -200,3 +200,7 @@ func (m *Memory) Spend(amount money.Cents) {
 	m.MovePayout(p.ID, payment.OnSend, payment.StepIntent)
 	m.MovePayout(p.ID, payment.OnComplete, payment.StepDone, ledger.PayPayout(BankName, amount, 0))
 }
+
+func zeroTime() time.Time { return time.Time{} }
+
+func zero() int64 { return 0 }

@@ -11,8 +11,11 @@
 
 -- Reference table with one row: the id of this installation. epoch only increases; its
 -- last value is kept outside the database too, so that a restored backup is
--- recognised. history increases with each restore; restored_from is when the backup's
--- last epoch was written. external_id_key is the key of the check in external ids.
+-- recognised. history increases with each cold start, which may be a restore: it began at
+-- restored_at, and restored_from is when the last epoch before it was written. proved_at is when
+-- the database was last proved to be an older copy. A clean stop leaves stop_token, which is kept
+-- outside the database too; the next start takes it. external_id_key is the key of the check in
+-- external ids.
 CREATE TABLE installation (
     singleton       BIGINT NOT NULL PRIMARY KEY CHECK (singleton = 1),
     id              BYTEA  NOT NULL,
@@ -20,6 +23,9 @@ CREATE TABLE installation (
     history         BIGINT NOT NULL,
     restored_at     BIGINT NOT NULL,
     restored_from   BIGINT NOT NULL,
+    proved_at       BIGINT NOT NULL,
+    stop_token      TEXT   NOT NULL,
+    stopped_at      BIGINT NOT NULL,
     external_id_key BYTEA  NOT NULL,
     created_at      BIGINT NOT NULL,
     updated_at      BIGINT NOT NULL

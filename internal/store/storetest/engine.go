@@ -5,6 +5,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -95,7 +96,7 @@ func Open(t testing.TB, o db.Options) *store.Store {
 		t.Fatalf("open: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
+		if err := s.Close(); err != nil && !errors.Is(err, fs.ErrClosed) { // a test may have closed it
 			t.Errorf("close: %v", err)
 		}
 	})

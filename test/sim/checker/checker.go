@@ -61,8 +61,11 @@ type Checker struct {
 	// Rewound means that the database is an older copy: it lacks orders and sends that the
 	// other parties have.
 	Rewound bool
-	// Unmarked means that nothing but the processor's transfers shows this: until the first
-	// of them is found, a merchant may use its money again.
+	// ColdStart means that a process started after a crash: what was queued before is looked up
+	// first.
+	ColdStart bool
+	// Unmarked means that no epoch outside proves this: a charge may have been made before its
+	// request here.
 	Unmarked bool
 	// Damaged are the tables of which a fault damaged a row.
 	Damaged    map[string]bool

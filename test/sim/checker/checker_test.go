@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/cluster"
 	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
@@ -85,8 +86,8 @@ func (s *scene) runPayouts() {
 	s.lookUp(found(processor.TransferPaid, 100))
 	s.payout("back", 50)
 	s.claimSend()
-	s.must(s.Cluster.Leave(s.ctx))
-	s.must(s.Cluster.Join(s.ctx, 0, false))
+	s.must(s.Cluster.Leave(s.ctx, true))
+	s.must(s.Cluster.Join(s.ctx, cluster.Mark{}, true))
 	s.clock.Advance(time.Minute)
 	s.lookUp(found(processor.TransferPaid, 50))
 	s.payout("contradicted", 60)
@@ -296,7 +297,7 @@ func TestArrivalsAreExpected(t *testing.T) {
 		unexpected("before it is claimed")
 		list := s.claimDeliveries()
 		s.checker.Arrived(id)
-		s.must(s.Cluster.Leave(s.ctx))
+		s.must(s.Cluster.Leave(s.ctx, true))
 		s.checker.Arrived(id)
 		s.wantSound()
 		s.endAttempt(list[0], 500)
@@ -315,8 +316,8 @@ func TestArrivalAfterRemoval(t *testing.T) {
 		}
 		pay("abandoned")
 		s.claimDeliveries()
-		s.must(s.Cluster.Leave(s.ctx))
-		s.must(s.Cluster.Join(s.ctx, 0, false))
+		s.must(s.Cluster.Leave(s.ctx, true))
+		s.must(s.Cluster.Join(s.ctx, cluster.Mark{}, true))
 		pay("ended")
 		s.clock.Advance(time.Minute)
 		if sent := s.deliver(200); sent != 2 {

@@ -103,20 +103,10 @@ func (c *comparison) compareMoney() {
 		}
 	}
 	for _, m := range c.merchants {
-		if had[m.id] < 0 && !(c.Unmarked && c.hasFound(m.id)) {
+		if had[m.id] < 0 {
 			c.violateMerchantf(Amounts, m.id, "%d more left than the merchant had", -had[m.id])
 		}
 	}
-}
-
-// hasFound reports whether a transfer of a merchant was found, and so has a case.
-func (c *comparison) hasFound(merchant rowID) bool {
-	for key := range c.found {
-		if key.merchant == merchant {
-			return true
-		}
-	}
-	return false
 }
 
 // compareSums compares all transfers and payments of the bank with the clearing

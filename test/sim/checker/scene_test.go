@@ -14,6 +14,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/porteira/porteira/internal/app"
+	"github.com/porteira/porteira/internal/cluster"
 	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/db/dbtest"
 	"github.com/porteira/porteira/internal/env"
@@ -136,7 +137,7 @@ func newScene(t *testing.T, engine string) *scene {
 		Retention: retention, Spawn: worker.Inline, RecordOnce: true,
 	})
 	// There is no heartbeat, so nothing is claimed when it is created.
-	s.must(s.Cluster.Join(s.ctx, 0, false))
+	s.must(s.Cluster.Join(s.ctx, cluster.Mark{}, true))
 	routes := append([]payment.Route{{Operation: payment.OperationPayout, Account: asking, Minimum: askedAmount, Maximum: askedAmount}}, payment.AllRoutes(bankName)...)
 	s.merchant, err = s.Merchants.Create(s.ctx, store.Merchant{Name: "shop", City: "SAO PAULO", Routes: routes}, "")
 	s.must(err)

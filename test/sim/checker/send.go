@@ -186,7 +186,7 @@ func (c *Checker) checkDecided(o *order, live int, last *sendRow) {
 // send of it is undecided or proven: this database lacks the send, or shows none because
 // the payout was looked up first. The bank's records decide.
 func (c *Checker) mayBeFound(o *order) bool {
-	if !c.Rewound && !c.looksUpFirst(o) || o.status == "PENDING" || o.status == "CANCELED" || o.step == "intent" {
+	if !c.Rewound && !c.ColdStart && !c.looksUpFirst(o) || o.status == "PENDING" || o.status == "CANCELED" || o.step == "intent" {
 		return false
 	}
 	return !slices.ContainsFunc(o.sends, func(s *sendRow) bool { return undecided(s.outcome) || proven(s.outcome) })
