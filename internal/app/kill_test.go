@@ -137,7 +137,7 @@ func (c *clients) check(t *testing.T) {
 	payouts := map[string]int{}
 	for _, a := range c.list {
 		var again answer
-		apptest.Until(t, func() string { // new payouts wait for a moment after the last kill
+		apptest.Until(t, func() string { // new payouts wait after the last kill
 			if again = c.p.send("POST", a.path, a.body); again.status == 503 {
 				return fmt.Sprintf("%s again is answered 503: %v", a.body, again.body)
 			}

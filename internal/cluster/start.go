@@ -12,8 +12,8 @@ import (
 type start int
 
 // A start is continuous if the database is known to be that of the last process. Every other one is
-// cold: nothing tells a process that was killed from an older copy of its database, and the copy of
-// a disk has the mark too.
+// cold: a process that was killed looks like an older copy of its database, and the copy of a disk has
+// the mark too.
 const (
 	startCold       start = iota
 	startContinuous       // no process ran before, another one lives, or both sides agree on a clean stop
