@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -63,6 +64,7 @@ type App struct {
 	requests *prometheus.HistogramVec
 	servers  []*http.Server
 	stopping atomic.Bool
+	pinged   pinged
 }
 
 // onFailpoint is nil, except in a build with the tag failpoint.
@@ -85,13 +87,13 @@ func New(ctx context.Context, cfg *config.Config, opts Options) (*App, error) {
 }
 
 func (a *App) open(ctx context.Context) error {
+	if err := a.listen(ctx); err != nil { // first: nothing is left behind if it fails
+		return err
+	}
 	if err := makeFolder(a.cfg.Data); err != nil {
 		return err
 	}
 	if err := a.openStore(ctx); err != nil {
-		return err
-	}
-	if err := a.listen(ctx); err != nil {
 		return err
 	}
 	a.keepPublicURL(ctx)
@@ -263,9 +265,33 @@ func (a *App) readiness(ctx context.Context) error {
 	if a.stopping.Load() {
 		return errors.New("app: stopping")
 	}
-	ctx, cancel := a.env.Clock.WithTimeout(ctx, pingTimeout)
-	defer cancel()
-	return a.store.Ping(ctx)
+	return a.pinged.ask(a.env.Clock.Monotonic(), func() error {
+		ctx, cancel := a.env.Clock.WithTimeout(ctx, pingTimeout)
+		defer cancel()
+		return a.store.Ping(ctx)
+	})
+}
+
+// pingEvery is the shortest time between two queries for readiness, which anybody may ask for.
+const pingEvery = time.Second
+
+// pinged is the last answer of the database to a readiness check.
+type pinged struct {
+	mu    sync.Mutex
+	known bool
+	at    time.Duration // on the monotonic clock
+	err   error
+}
+
+// ask returns the last answer, or that of ping if it is older than pingEvery. One ping is in flight.
+func (p *pinged) ask(now time.Duration, ping func() error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.known || now-p.at >= pingEvery {
+		p.err = ping()
+		p.known, p.at = true, now
+	}
+	return p.err
 }
 
 // pingTimeout bounds the database query of a readiness check.
@@ -289,6 +315,25 @@ func (a *App) BaseURL() string {
 		return a.cfg.BaseURL
 	}
 	return localURL(a.listener.Addr())
+}
+
+// NetworkURLs are the addresses at which other machines reach the listener, if it listens on all
+// of this machine's.
+func (a *App) NetworkURLs() (urls []string) {
+	tcp, ok := a.listener.Addr().(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return nil
+	}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil
+	}
+	for _, address := range addresses {
+		if network, ok := address.(*net.IPNet); ok && network.IP.IsGlobalUnicast() {
+			urls = append(urls, "http://"+net.JoinHostPort(network.IP.String(), strconv.Itoa(tcp.Port)))
+		}
+	}
+	return urls
 }
 
 // localURL is the URL of a listener on this machine.

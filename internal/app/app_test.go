@@ -6,6 +6,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -283,6 +285,24 @@ func TestRefusals(t *testing.T) {
 	}
 	refused("dev on a database of production", "a sandbox forever", production)
 	refused("production without a schema", "porteira migrate", apptest.Config(t, config.Serve, foreign, "data", t.TempDir(), "ops-listen", "127.0.0.1:0"))
+}
+
+// A gateway that cannot listen leaves no folder behind.
+func TestUsedAddressLeavesNothing(t *testing.T) {
+	t.Parallel()
+	used, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = used.Close() }()
+	data := filepath.Join(t.TempDir(), "data")
+	a, err := app.New(t.Context(), dev(t, "data", data, "listen", used.Addr().String()), app.Options{})
+	if a != nil || err == nil || !strings.Contains(err.Error(), "cannot listen on") {
+		t.Errorf("answered %v", err)
+	}
+	if _, err := os.Stat(data); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the data folder: %v", err)
+	}
 }
 
 // Production has no sandbox: neither its merchant, nor its routes, nor anonymous access.

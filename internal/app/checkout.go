@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 	"net/http"
+	"net/url"
+	"strings"
 
 	"github.com/porteira/porteira/internal/checkout"
 	"github.com/porteira/porteira/internal/config"
@@ -57,7 +59,7 @@ func (a *App) payers(api http.Handler) http.Handler {
 		}
 		api = home.Handler()
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	public := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case checkout.Serves(r.URL.Path):
 			pages.ServeHTTP(w, r)
@@ -69,4 +71,18 @@ func (a *App) payers(api http.Handler) http.Handler {
 		}
 		api.ServeHTTP(w, r)
 	})
+	if a.cfg.Mode == config.Dev {
+		return sandboxcontrol.Guard(public, hostsOf(a.cfg.BaseURL, a.cfg.PublicURL)...)
+	}
+	return public
+}
+
+// hostsOf are the hosts of URLs, in lower case.
+func hostsOf(urls ...string) (hosts []string) {
+	for _, text := range urls {
+		if u, err := url.Parse(text); err == nil && u.Hostname() != "" {
+			hosts = append(hosts, strings.ToLower(u.Hostname()))
+		}
+	}
+	return hosts
 }

@@ -21,7 +21,7 @@ func TestRates(t *testing.T) {
 			t.Errorf("wrong secret %d: %s", i, got.Body)
 		}
 	}
-	blocked := g.Must(429, "POST", "/payout", with(payoutOf, "{ref}", "blocked"), here)
+	blocked := g.Must(429, "POST", "/payout", with(payoutOf, "{ref}", "blocked"), here, "X-Api-Secret: wrong")
 	if blocked.Get("code") != "rate_limited" || blocked.Header.Get("Retry-After") == "" || blocked.Header.Get("RateLimit") == "" {
 		t.Errorf("blocked: %v %s", blocked.Header, blocked.Body)
 	}

@@ -143,7 +143,7 @@ func (a *App) stop(ctx context.Context, kill context.CancelFunc) error {
 	}
 	kill()
 	errs = append(errs, a.close())
-	a.log.Info("stopped", "took", a.env.Clock.Monotonic()-began)
+	a.log.Info("stopped", "durationMicros", (a.env.Clock.Monotonic() - began).Microseconds())
 	return errors.Join(errs...)
 }
 

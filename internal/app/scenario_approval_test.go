@@ -92,7 +92,7 @@ func TestApproval(t *testing.T) {
 		decide(boss, 200, approved+"/approve", "", oneOfTwo)
 		decide(boss, 200, approved+"/approve", "", oneOfTwo)
 		wantShown(t, g, oneOfTwo, approved, "/payout?status=PENDING")
-		decide(boss, 422, rejected+"/reject", `{"reason":""}`, `"field":"reason"`)
+		decide(boss, 422, rejected+"/reject", `{"reason":"\u0007"}`, `"field":"reason"`)
 		decide(boss, 400, rejected+"/reject", `{"why":"no"}`, `"code":"unknown_field"`)
 		decide(boss, 200, rejected+"/reject", `{"reason":"no"}`, `"status":"CANCELED"`)
 		decide(boss, 200, rejected+"/reject", "", `"approval":"rejected"`)

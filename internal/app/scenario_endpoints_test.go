@@ -83,7 +83,7 @@ func TestWebhookEndpoints(t *testing.T) {
 			`{"url":"https://a:b@a.example","events":["*"]}`: "url not_allowed", `{"url":"https://a.example","events":[]}`: "events too_short",
 			`{"url":"https://a.example","events":["*","*"]}`:     "events[1] not_allowed",
 			`{"url":"https://a.example","events":["nothing.*"]}`: "events[0] not_allowed", `{"url":"https://a.example","events":[7]}`: "events[0] invalid_type",
-			`{"url":"https://a.example","events":"*"}`: "events invalid_type", `{"url":"https://a.example","events":["*"],"description":""}`: "description too_short",
+			`{"url":"https://a.example","events":"*"}`: "events invalid_type", `{"url":"https://a.example","events":["*"],"description":"\u0007"}`: "description invalid_format",
 		} {
 			got := g.Must(422, "POST", "/webhook-endpoints", body)
 			var list []string

@@ -69,7 +69,7 @@ var refundScenarios = []scenario{
 	{"not a request", []step{
 		{ask: "POST /payin", body: pixOf, status: 201},
 		{ask: "POST /payin/{id}/refunds", body: `{}`, status: 422, holds: `"field":"referenceId" "code":"required"`},
-		{ask: "POST /payin/{id}/refunds", body: `{"referenceId":"r","amount":0,"reason":""}`, status: 422, holds: `"field":"amount" "code":"out_of_range" "field":"reason"`},
+		{ask: "POST /payin/{id}/refunds", body: `{"referenceId":"r","amount":0,"reason":"\u0007"}`, status: 422, holds: `"field":"amount" "code":"out_of_range" "field":"reason"`},
 		{ask: "POST /payin/{id}/refunds", body: `{"referenceId":"r","amount":"1"}`, status: 422, holds: `"code":"invalid_type"`},
 		{ask: "POST /payin/{id}/refunds", body: `{"referenceId":"r","surprise":1}`, status: 400, holds: `"code":"unknown_field"`},
 		{ask: "POST /payin/019ca9a0-7c00-7c41-8f59-1f2e3d4c5b6a/refunds", body: refundOf, status: 404},

@@ -45,7 +45,6 @@ var refusals = []step{
 	{ask: "POST /payin", head: "Content-Type: application/json", status: 400, holds: `"code":"malformed_json"`},
 	{ask: "POST /payin", body: pixOf[:40], status: 400, holds: `"code":"malformed_json"`},
 	{ask: "POST /payin", body: pixOf + "{}", status: 400, holds: `"code":"malformed_json"`},
-	{ask: "POST /payin", body: "\xef\xbb\xbf" + pixOf, status: 400},
 	{ask: "POST /payin", body: with(pixOf, "Maria", "Mar\xffa"), status: 400},
 	{ask: "POST /payin", body: with(pixOf, `"Maria"`, strings.Repeat("[", 8)+strings.Repeat("]", 8)), status: 400},
 	{ask: "POST /payin", body: with(pixOf, `"name"`, `"name":"Rui","name"`), status: 400, holds: `"code":"duplicate_field" "field":"customer.name"`, lacks: "Rui Maria"},
@@ -58,7 +57,7 @@ var refusals = []step{
 	// Then its values: all invalid fields, each once.
 	{ask: "POST /payin", status: 422, lacks: "zzz",
 		body: `{"paymentMethod":"zzz","amount":0,"referenceId":"","webhookUrl":"ftp://zzz","customer":{"name":"","email":"zzz","document":"529.982.247-25","phone":"zzz",
-			"address":{"street":"","number":"","complement":"","neighborhood":"","city":"","state":"zz","zipCode":"zzz","country":"zzz"}},
+			"address":{"street":" ","number":" ","complement":" ","neighborhood":" ","city":" ","state":"zz","zipCode":"zzz","country":"zzz"}},
 			"items":[{"title":"4111111111111111","quantity":0,"unitPrice":-1},{}],"description":"5555 5555 5555 4444","metadata":{"k":"378282246310005"},"returnUrl":"https://zzz.example"}`,
 		holds: `"field":"paymentMethod" "field":"amount" "field":"referenceId" "field":"webhookUrl" "field":"customer.name" "field":"customer.email" "field":"customer.document"
 			"field":"customer.phone" "field":"customer.address.street" "field":"customer.address.number" "field":"customer.address.complement" "field":"customer.address.neighborhood"

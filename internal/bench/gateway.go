@@ -77,15 +77,18 @@ func startGateway(ctx context.Context, o *Options) (g *gateway, list []merchant,
 		if g.database, err = createDatabase(ctx, o.Env, o.Database); err != nil {
 			return g, nil, err
 		}
-		settings["database"] = g.database.url
 	}
 	key, secret := make([]byte, db.MasterKeyLength), make([]byte, 16)
 	o.Env.Random.Read(key)
 	o.Env.Random.Read(secret)
 	bankSecret := hex.EncodeToString(secret)
 	g.secrets = []string{masterKeyVariable + base64.StdEncoding.EncodeToString(key), "PORTEIRA_BANK_SECRET=" + bankSecret}
-	// Admin commands have no options for the bank.
-	if g.admin, err = config.Load(config.Sources{Mode: config.Admin, Environ: g.secrets[:1], Flags: settings}); err != nil {
+	admin := g.secrets[:1:1] // its commands have no options for the bank
+	if g.database != nil {   // its URL may have a password
+		database := "PORTEIRA_DATABASE=" + g.database.url
+		g.secrets, admin = append(g.secrets, database), append(admin, database)
+	}
+	if g.admin, err = config.Load(config.Sources{Mode: config.Admin, Environ: admin, Flags: settings}); err != nil {
 		return g, nil, err
 	}
 	if list, err = g.setUp(ctx, o); err != nil {
@@ -171,9 +174,6 @@ func (g *gateway) start(o *Options) error {
 			"--credential-rate", "0", "--credential-in-flight", "0"} // one credential makes all the load
 	}
 	args = append(args, "--json", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--data", g.folder)
-	if g.database != nil {
-		args = append(args, "--database", g.database.url)
-	}
 	if o.Profile != "" {
 		args = append(args, "--profiling")
 	}

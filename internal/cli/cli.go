@@ -36,7 +36,8 @@ type Program struct {
 
 // commands is the tree of commands.
 type commands struct {
-	JSON bool `help:"Print JSON for programs." name:"json"`
+	JSON        bool             `help:"Print JSON for programs." name:"json"`
+	ShowVersion kong.VersionFlag `help:"Print the version." name:"version"`
 
 	Dev        devCommand        `cmd:"" help:"Run a gateway with a sandbox bank: no real money, no setup."`
 	Serve      serveCommand      `cmd:"" help:"Run a gateway in production."`
@@ -88,7 +89,7 @@ func (p *Program) Run(ctx context.Context) (code int) {
 	root := newCommands()
 	parser, err := kong.New(root, kong.Name("porteira"),
 		kong.Description("A self-hosted payment gateway for Brazil: Pix, boleto and card in, Pix out.\n\nExit codes: 0 done, 1 failed or refused, 2 invalid usage, value or configuration."),
-		kong.Writers(p.Stdout, p.Stderr), kong.Exit(func(code int) { panic(exit(code)) }),
+		kong.Vars{"version": versionLine()}, kong.Writers(p.Stdout, p.Stderr), kong.Exit(func(code int) { panic(exit(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}))
 	if err != nil {
 		return p.report(err)

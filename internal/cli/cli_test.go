@@ -156,6 +156,7 @@ func TestCommands(t *testing.T) {
 		{"verify --merchant Nobody", 1, "", "porteira: merchant \"Nobody\" not found: porteira merchant list lists all merchants\n"},
 		{"verify --database DATA/none.db", 1, "", "porteira: database DATA/none.db not found: set its folder with --data, or its path with --database\n"},
 		{"dev --listen nowhere", 2, "", "porteira: listen (flag): write it as host:port, such as 127.0.0.1:8080 or :8080\n"},
+		{"dev --listen", 2, "", "porteira: --listen: write a value behind it; porteira dev --help explains it\n"},
 		{"serve --listn :1", 2, "", "porteira: unknown flag --listn, did you mean \"--listen\"?; porteira serve --help explains it\n"},
 		{"bench payin --concurrency 0", 2, "", "porteira: invalid options: concurrency must be 1 to 10000\n"},
 		{"bench payin --database host=db", 2, "", "porteira: invalid options: database must be a PostgreSQL URL, postgres://user@host/name; without one the run uses SQLite\n"},
@@ -231,6 +232,10 @@ func TestJSON(t *testing.T) {
 	}
 	if v := list("config", "--for", "serve"); len(v) < 10 || strings.Contains(asText(v), masterKey) {
 		t.Errorf("config: %v", v)
+	}
+	text, _ := s.run(0, "version")
+	if flag, _ := s.run(0, "--version"); flag != text || !strings.HasPrefix(text, "porteira ") {
+		t.Errorf("--version prints %q, version %q", flag, text)
 	}
 	if v := object("version"); v["go"] == "" {
 		t.Errorf("version: %v", v)

@@ -66,7 +66,7 @@ Porteira is running with a sandbox bank. It moves no real money, and its codes c
 
 Open BASE/ in a browser: a button there creates a Pix and opens its page.
 
-  API             BASE
+NETWORK  API             BASE
   x-api-key       KEY
   x-api-secret    SECRET
   webhook secret  WEBHOOK
@@ -97,6 +97,14 @@ Read the balance and all events:
 Ctrl-C stops it. Its data stays in the data folder; delete the folder to start again.
 `
 
+// networkText warns of a listener that other machines reach, and names its addresses.
+func networkText(urls []string) string {
+	if len(urls) == 0 {
+		return ""
+	}
+	return "WARNING: other machines reach this gateway, and its credentials are known. Its addresses: " + strings.Join(urls, ", ") + "\n\n"
+}
+
 func greet(w io.Writer, a *app.App, cfg *config.Config, g *greeting) {
 	metrics := g.BaseURL
 	if ops := a.OpsAddress(); ops != "" {
@@ -108,6 +116,6 @@ func greet(w io.Writer, a *app.App, cfg *config.Config, g *greeting) {
 	}
 	_, _ = fmt.Fprintln(w, strings.NewReplacer(
 		"BASE", g.BaseURL, "KEY", g.APIKey, "SECRET", g.APISecret, "WEBHOOK", g.WebhookSecret,
-		"FUNDS", app.SandboxFunds.English(), "METRICS", metrics, "DATA", data,
+		"NETWORK", networkText(a.NetworkURLs()), "FUNDS", app.SandboxFunds.English(), "METRICS", metrics, "DATA", data,
 	).Replace(greetingText))
 }

@@ -104,5 +104,8 @@ func usage(err error) string {
 	if flag, rest, ok := strings.Cut(text, ": expected "); ok && strings.Contains(rest, "(short flag)") {
 		return flag + ": a value must not begin with -"
 	}
+	if flag, _, ok := strings.Cut(text, ": expected "); ok && strings.Contains(text, `"EOL"`) {
+		return flag + ": write a value behind it"
+	}
 	return text
 }

@@ -17,6 +17,11 @@ func version() string {
 	return "(devel)"
 }
 
+// versionLine is the version for people.
+func versionLine() string {
+	return fmt.Sprintf("porteira %s (%s, %s/%s)", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
 // Run prints the version, the Go version and the platform.
 func (c *versionCommand) Run(r *runner) error {
 	v := struct {
@@ -33,6 +38,6 @@ func (c *versionCommand) Run(r *runner) error {
 		}
 	}
 	return r.out.show(v, func(w io.Writer) {
-		_, _ = fmt.Fprintf(w, "porteira %s (%s, %s)\n", v.Version, v.Go, v.Platform)
+		_, _ = fmt.Fprintln(w, versionLine())
 	})
 }

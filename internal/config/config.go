@@ -190,6 +190,9 @@ func (c *Config) finish() (faults []error) {
 	if c.BankURL != "" && !given {
 		faults = append(faults, errors.New("bank-secret is missing: the shared bank's notices are verified with it; set PORTEIRA_BANK_SECRET to the bank's secret"))
 	}
+	if c.has("database") && c.setting("database").Source == fromFlag && c.isPostgres() && strings.Contains(withoutPassword(c.Database), Redacted) {
+		faults = append(faults, errors.New("database (flag): other users of this machine can see a password in a flag: set PORTEIRA_DATABASE, write it in the settings file, or keep the password in ~/.pgpass"))
+	}
 	if c.ProxyProtocol && len(c.TrustedProxies) == 0 {
 		faults = append(faults, errors.New("proxy-protocol needs trusted-proxies: others could invent the addresses of clients; set the networks of your proxies"))
 	}

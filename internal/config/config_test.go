@@ -119,6 +119,8 @@ func TestFaults(t *testing.T) {
 			"listen (environment): write it as host:port", "log-level (environment): write debug, info, warn or error",
 		}},
 		{"no secrets in production", config.Sources{Mode: config.Serve, Environ: []string{"PORTEIRA_DATA=" + filepath.Dir(file), "PORTEIRA_ACCEPT_RISK=readable-secrets,proxy-as-client"}}, []string{"master-key is missing"}},
+		{"a password that other users see", config.Sources{Mode: config.Dev, Flags: map[string]string{"database": "postgres://gw:p@127.0.0.1/n"}}, []string{"database (flag): other users of this machine can see a password in a flag: set PORTEIRA_DATABASE"}},
+		{"a password in the parameters", config.Sources{Mode: config.Admin, Flags: map[string]string{"database": "postgresql://127.0.0.1/n?user=gw&password=p"}}, []string{"database (flag): other users"}},
 		{"a PROXY header of anybody", config.Sources{Mode: config.Dev, Flags: map[string]string{"proxy-protocol": "true"}}, []string{"proxy-protocol needs trusted-proxies"}},
 		{"a proxy that is no network", config.Sources{Mode: config.Dev, Flags: map[string]string{"trusted-proxies": "10.0.0.1"}}, []string{"trusted-proxies (flag): write networks as 10.0.0.0/8"}},
 		{"a bank without its secret", config.Sources{Mode: config.Bank}, []string{"bank-secret is missing"}},

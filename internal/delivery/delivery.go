@@ -377,7 +377,7 @@ func (s *Service) endOf(ctx context.Context, d store.Delivery, a webhook.Attempt
 		}
 	}
 	s.Log.InfoContext(ctx, "webhook attempted", "event", payment.PublicEventID(d.Event.ID), "type", d.Event.Type,
-		"attempt", d.Attempts, "status", a.StatusCode, "reason", a.Reason, "latency", a.Latency, "state", v.State)
+		"attempt", d.Attempts, "status", a.StatusCode, "reason", a.Reason, "durationMicros", a.Latency.Microseconds(), "state", v.State)
 	return v
 }
 

@@ -227,7 +227,7 @@ func (a *API) logCall(c *call, took time.Duration, err error) {
 		return
 	}
 	method, pattern := c.labels()
-	attrs := [8]slog.Attr{
+	attrs := [9]slog.Attr{
 		slog.String("method", method),
 		slog.String("route", pattern),
 		slog.Int("status", c.status),
@@ -237,6 +237,10 @@ func (a *API) logCall(c *call, took time.Duration, err error) {
 	n := 5
 	if c.merchant.Number != 0 {
 		attrs[n] = slog.Int64("merchant", c.merchant.Number)
+		n++
+	}
+	if c.credential != nil { // its id is public
+		attrs[n] = slog.String("credential", c.credential.KeyID)
 		n++
 	}
 	if err != nil {

@@ -231,7 +231,7 @@ func (w *Worker) run(ctx context.Context, current *life) {
 // log logs a failed run.
 func (w *Worker) log(ctx context.Context, err error, wait time.Duration) {
 	attrs := []slog.Attr{
-		slog.String("worker", w.opts.Name), slog.String("error", err.Error()), slog.Duration("retry_in", wait),
+		slog.String("worker", w.opts.Name), slog.String("error", err.Error()), slog.Int64("retryInMicros", wait.Microseconds()),
 	}
 	if panicked, ok := errors.AsType[*PanicError](err); ok {
 		attrs = append(attrs, slog.String("stack", string(panicked.Stack)))

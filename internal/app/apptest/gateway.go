@@ -46,6 +46,10 @@ func Config(t testing.TB, m config.Mode, environ []string, flags ...string) *con
 		s.Flags["accept-risk"] = "weak-master-key,readable-secrets,proxy-as-client"
 	}
 	for i := 0; i < len(flags); i += 2 {
+		if flags[i] == "database" { // its URL may have a password
+			s.Environ = append(s.Environ[:len(s.Environ):len(s.Environ)], "PORTEIRA_DATABASE="+flags[i+1])
+			continue
+		}
 		s.Flags[flags[i]] = flags[i+1]
 	}
 	c, err := config.Load(s)
