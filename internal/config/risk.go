@@ -132,10 +132,13 @@ func proxyAsClient(c *Config) string {
 	return "clients reach a listener of this machine through a proxy on it, and trusted-proxies does not name it: set trusted-proxies to 127.0.0.0/8,::1/128"
 }
 
+// widest is the shortest prefix of a network of proxies: two halves of all addresses are all.
+const widest = 8
+
 func anyProxy(c *Config) string {
 	for _, p := range c.TrustedProxies {
-		if p.Bits() == 0 {
-			return "trusted-proxies has a network of all addresses: list only the networks of your proxies"
+		if p.Bits() < widest {
+			return "trusted-proxies has a network of all addresses, or of many: list only the networks of your proxies"
 		}
 	}
 	return ""

@@ -47,6 +47,7 @@ var takers = []struct{ risk, name, value string }{
 	{"proxy-as-client", "trusted-proxies", ""},
 	{"proxy-as-client", "trusted-proxies", "10.0.0.0/8"},
 	{"any-proxy", "trusted-proxies", "10.0.0.0/8,0.0.0.0/0"},
+	{"any-proxy", "trusted-proxies", "0.0.0.0/1,128.0.0.0/1"},
 	{"any-proxy", "trusted-proxies", "::/0"},
 	{"any-proxy", "trusted-proxies", "::ffff:0:0/96"},
 	{"webhooks-to-any-network", "allow-networks", "10.0.0.0/8,0.0.0.0/0"},

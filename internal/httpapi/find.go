@@ -98,7 +98,7 @@ func (q *query) amount(name string) money.Cents {
 	n, err := strconv.ParseInt(text, 10, 64)
 	switch {
 	case err != nil:
-		q.fail(name, problem.CodeInvalidFormat, "must be an integer")
+		q.fail(name, problem.CodeInvalidFormat, "must be an integer of cents: 1290 is R$ 12,90")
 	case n < 1 || n > int64(money.Max):
 		q.fail(name, problem.CodeOutOfRange, "must be between 1 and "+strconv.FormatInt(int64(money.Max), 10))
 	}

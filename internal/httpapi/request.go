@@ -188,7 +188,7 @@ func (c *call) idempotencyKey() (string, error) {
 	case utf8.RuneCountInString(keys[0]) > idempotencyKeyMax:
 		invalid.Code, invalid.Detail = problem.CodeTooLong, "must have at most "+strconv.Itoa(idempotencyKeyMax)+" characters"
 	case wire.ContainsCardNumber(keys[0]):
-		invalid.Code, invalid.Detail = problem.CodeNotAllowed, "must not contain a card number"
+		invalid.Code, invalid.Detail = problem.CodeNotAllowed, wire.CardDetail
 	default:
 		return keys[0], nil
 	}

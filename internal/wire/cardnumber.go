@@ -27,6 +27,9 @@ var (
 	cardShapes = regexp.MustCompile(`^(\d{15,16}|\d{8} \d{8}|\d{4} \d{4} \d{4} \d{3,4}|\d{4} \d{6} \d{5})$`)
 )
 
+// CardDetail is what a text with a card number is refused with.
+const CardDetail = "must not contain a card number, nor digits that look like one: 15 or 16 in the range of a brand"
+
 // ContainsCardNumber reports whether a text seems to contain a card number: 15 or 16 digits of any
 // script, of a brand's range, that pass the Luhn check, in one piece or in groups with any
 // characters except letters between them. Beside other groups of digits its own must be those of

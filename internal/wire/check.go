@@ -66,7 +66,7 @@ func (e *Errors) text(p Path, value string, max int) bool {
 		return false
 	}
 	if ContainsCardNumber(value) {
-		e.Add(p, problem.CodeNotAllowed, "must not contain a card number")
+		e.Add(p, problem.CodeNotAllowed, CardDetail)
 		return false
 	}
 	return true
@@ -165,7 +165,7 @@ func (e *Errors) url(p Path, value string, allowHTTP bool) (u *url.URL, ok bool)
 		return nil, false
 	}
 	if ContainsCardNumber(percentDecoded(value)) {
-		e.Add(p, problem.CodeNotAllowed, "must not contain a card number")
+		e.Add(p, problem.CodeNotAllowed, CardDetail)
 		return nil, false
 	}
 	u, err := weburl.Parse(value)

@@ -101,7 +101,7 @@ func (c *CustomerRequest) check(rules Rules, errs *Errors) {
 		p := At(parent, "phone")
 		digits := strings.TrimPrefix(c.Phone.V, "+")
 		if errs.text(p, c.Phone.V, textMax) && (len(digits) < phoneMin || len(digits) > phoneMax || !allDigits(digits)) {
-			errs.Add(p, problem.CodeInvalidFormat, "must be 10 to 13 digits, with or without + before them")
+			errs.Add(p, problem.CodeInvalidFormat, "must be 10 to 13 digits without blanks or punctuation; a + before them is allowed")
 		}
 	}
 	if c.Address.Set {

@@ -158,7 +158,7 @@ func (e *Errors) prose(p Path, value string, max int) {
 	case slices.ContainsFunc([]rune(value), func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t' }):
 		e.Add(p, problem.CodeInvalidFormat, "must not contain control characters, except line breaks and tabs")
 	case ContainsCardNumber(value):
-		e.Add(p, problem.CodeNotAllowed, "must not contain a card number")
+		e.Add(p, problem.CodeNotAllowed, CardDetail)
 	}
 }
 

@@ -166,7 +166,7 @@ func (r *PayinRequest) Check(rules Rules, errs *Errors) {
 	if r.ReturnURL.Set {
 		p := At("", "returnUrl")
 		if u, ok := errs.url(p, r.ReturnURL.V, rules.AllowHTTP); ok && !slices.Contains(rules.ReturnHosts, u.Hostname()) {
-			errs.Add(p, problem.CodeNotAllowed, "must have a host that is registered for the merchant")
+			errs.Add(p, problem.CodeNotAllowed, "must have a host that is registered for the merchant: ask the operator to register it")
 		}
 	}
 }
@@ -180,7 +180,7 @@ func (r *PayinRequest) checkMethod(errs *Errors) payment.Method {
 	if m := payment.Method(r.Method.V); slices.Contains(payment.Methods, m) {
 		return m
 	}
-	errs.Add(p, problem.CodeNotAllowed, "must be PIX, CREDIT_CARD or BOLETO")
+	errs.Add(p, problem.CodeNotAllowed, "must be PIX, CREDIT_CARD or BOLETO, in capitals")
 	return ""
 }
 

@@ -78,7 +78,7 @@ func (r *PayoutRequest) checkKey(rules Rules, errs *Errors) {
 	if errs.requireText(typeAt, r.PIXKeyType) {
 		var err error
 		if keyType, err = pixkey.ParseType(r.PIXKeyType.V); err != nil {
-			errs.Add(typeAt, problem.CodeNotAllowed, "must be CPF, CNPJ, EMAIL, PHONE or EVP")
+			errs.Add(typeAt, problem.CodeNotAllowed, "must be CPF, CNPJ, EMAIL, PHONE or EVP, in capitals")
 		}
 	}
 	if !errs.requireText(keyAt, r.PIXKey) || !errs.text(keyAt, r.PIXKey.V, pixkey.MaxEmail) || keyType == "" {
@@ -101,13 +101,13 @@ func keyDetail(t pixkey.Type, err error) string {
 	case errors.Is(err, taxid.ErrCheckDigits), errors.Is(err, taxid.ErrRepeated):
 		return "is not a valid " + string(t) + ": the check digits are wrong"
 	case t == pixkey.CPF:
-		return "must be 11 digits for type CPF"
+		return "must be 11 digits without punctuation for type CPF"
 	case t == pixkey.CNPJ:
-		return "must be 12 digits or capital letters, then 2 digits, for type CNPJ"
+		return "must be 12 digits or capital letters, then 2 digits, without punctuation, for type CNPJ"
 	case t == pixkey.Email:
 		return "must be an email address of at most 77 characters for type EMAIL"
 	case t == pixkey.Phone:
-		return "must be +, country code and number, or the 10 or 11 digits of a Brazilian number, for type PHONE"
+		return "must be +, country code and number, or the 10 or 11 digits of a Brazilian number, without blanks or punctuation, for type PHONE"
 	default:
 		return "must be a UUID for type EVP"
 	}
