@@ -316,6 +316,7 @@ func TestReturnLink(t *testing.T) {
 		"":                             "",
 		"https://shop.example/thanks":  "https://shop.example/thanks?referenceId=a%26b",
 		"https://shop.example/?x=1":    "https://shop.example/?referenceId=a%26b&x=1",
+		"HTTPS://Shop.Example/São":     "https://shop.example/S%C3%A3o?referenceId=a%26b",
 		"https://other.example/thanks": "",
 		"javascript:alert(1)":          "",
 	} {

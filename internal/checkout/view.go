@@ -3,7 +3,6 @@ package checkout
 import (
 	"fmt"
 	"html/template"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/porteira/porteira/internal/checkout/codes"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/weburl"
 )
 
 // view is the content of a page. Kind selects the template: pix, boleto, card,
@@ -152,7 +152,7 @@ func returnURL(m *brandedMerchant, o *payment.Payin) string {
 	if o.Details.ReturnURL == "" {
 		return ""
 	}
-	u, err := url.Parse(o.Details.ReturnURL)
+	u, err := weburl.Parse(o.Details.ReturnURL)
 	if err != nil || (u.Scheme != "https" && u.Scheme != "http") || !slices.Contains(m.ReturnHosts, u.Hostname()) && !slices.Contains(m.ReturnHosts, u.Host) {
 		return ""
 	}

@@ -112,7 +112,7 @@ var layers = []layer{
 	{"docs", plain, ""},
 	{"reference", plain, "api docs"},
 	{"httpapi", plain, "pricing api reference wire webhook processor" + rows + middle + basics + libraries},
-	{"checkout", plain, "checkout/codes checkout/bill wire processor" + rows + middle + basics + libraries},
+	{"checkout", plain, "checkout/codes checkout/bill wire weburl processor" + rows + middle + basics + libraries},
 
 	// The sandbox's routes, which control its bank.
 	{"sandboxcontrol", plain, "httpapi checkout wire sandboxbank/bankapi payin processor" + rows + middle + basics},
