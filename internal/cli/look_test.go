@@ -40,12 +40,16 @@ func (s *shell) seedOrders() (p payment.Payin, q payment.Payout, r payment.Refun
 	}
 	newPayout, err := opened.NewPayout(q, nil, "")
 	s.must(err)
+	receipt := payment.Receipt{
+		Merchant: m.ID, ID: id(4), Payin: p.ID, Processor: "sandbox", ExternalID: "pay_e2e", OrderID: p.ExternalID, EndToEndID: "E1", Amount: 1990, Applied: 1990, PaidAt: created,
+	}
 	var needs store.Needs
+	needs.Receipts(&receipt)
 	needs.InsertPayin(opened.NewPayin(p, payment.PersonalData{Customer: []byte(`{"name":"João Souza","document":"11144477735","email":"joao@example.com","address":{"street":"Rua Um"}}`)}, nil))
 	needs.InsertPayout(newPayout)
 	needs.FoundTransfer(m.ID, opened.ExternalID(&m, payment.OperationPayout, "lost"))
 	_, err = opened.Commit(s.t.Context(), &needs, store.Capacity{}, func(_ *store.Loaded, c *store.Changes) error {
-		c.AddReceipt(payment.Receipt{Merchant: m.ID, ID: id(4), Payin: p.ID, Processor: "sandbox", ExternalID: "pay_e2e", OrderID: p.ExternalID, EndToEndID: "E1", Amount: 1990, Applied: 1990, PaidAt: created})
+		c.AddReceipt(receipt)
 		c.AddRefund(r, nil)
 		c.OpenCase(store.Case{Merchant: m.ID, ID: id(5), Kind: store.CasePayoutUnknown, Subject: q.ID, Amount: 500, Params: store.ReasonNoAnswer.With(nil)})
 		surplus := payment.Receipt{Merchant: m.ID, ID: id(6), Payin: p.ID, Processor: "sandbox", ExternalID: "pay_again", OrderID: p.ExternalID, EndToEndID: "E2", Amount: 1990, PaidAt: created.Add(time.Minute)}
@@ -109,12 +113,17 @@ func TestLook(t *testing.T) {
 		{"balance show Outra", "available R$ 0.00", ""},
 		{"balance show platform --json", `"ledger": {}`, ""},
 		{"event list", "No events.", ""},
+		{"case list --limit 1", "\n1 of 3 open cases. ", ""},
+		{"case list --kind overpaid", "\n1 open case. ", "payout_found"},
+		{"case list --merchant Outra", "No open cases.\n", ""},
+		{"case list --closed", "No closed cases.\n", ""},
+		{"case list --all", "\n3 cases. ", ""},
 	} {
 		out, _ := s.raw(0, strings.Fields(row.args)...)
 		if text := strings.Join(strings.FieldsFunc(out, func(c rune) bool { return c == ' ' }), " "); !strings.Contains(text, row.want) || row.not != "" && strings.Contains(text, row.not) {
 			t.Errorf("%s prints without %q or with %q\n%s", row.args, row.want, row.not, out)
 		}
-		if strings.Contains(row.args, " list") && !strings.Contains(row.args, "json") {
+		if strings.Contains(row.args, " list") && !strings.HasPrefix(row.args, "case") && !strings.Contains(row.args, "json") {
 			for line := range strings.Lines(out) {
 				if n := utf8.RuneCountInString(strings.TrimRight(line, "\n ")); n > 100 {
 					t.Errorf("%s prints %d columns: %s", row.args, n, line)
@@ -126,6 +135,40 @@ func TestLook(t *testing.T) {
 		}
 	}
 	s.wantRefusals(q.ID.String())
+}
+
+// Every id, code and reference finds its order, and says which command shows it.
+func TestFind(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.run(0, "merchant", "create", "Loja")
+	p, q, r := s.seedOrders()
+	opened := s.open()
+	m := p.Merchant
+	_, err := opened.Commit(t.Context(), &store.Needs{}, store.Capacity{}, func(_ *store.Loaded, c *store.Changes) error {
+		c.AddSearchTerm(m, p.ID, opened.SearchTerm(m, store.SearchCustomerDocument, "11144477735"))
+		c.AddSearchTerm(m, q.ID, opened.SearchTerm(m, store.SearchPIXKey, "maria@example.com"))
+		return nil
+	})
+	s.must(err)
+	s.must(opened.Close())
+	payin, payout, refund := "porteira payin show "+p.ID.String()+"\n", "porteira payout show "+q.ID.String()+"\n", "porteira refund show "+r.ID.String()+"\n"
+	for text, want := range map[string]string{
+		p.ID.String(): payin, p.ExternalID: payin, "pedido-1": payin, "E1": payin, "pay_1": payin, "pay_e2e": payin, "0042": payin, "111.444.777-35": payin,
+		strings.Repeat("2", 47): payin, strings.Repeat("1", 44): payin, strings.Repeat("22222.22222 ", 4) + "2222222": payin,
+		q.ID.String(): payout, q.ExternalID: payout, "saque-1": payout, "Maria@Example.com": payout,
+		r.ID.String(): refund, r.ExternalID: refund, "devolucao-1": refund,
+		caseNumber(p.ID, 7): "porteira case show " + caseNumber(p.ID, 7) + "\n", caseNumber(p.ID, 8): "porteira case show " + caseNumber(p.ID, 9) + "\n",
+		"loja": "porteira balance show Loja\n", "sandbox": "porteira account show sandbox\n",
+	} {
+		if out, _ := s.raw(0, "find", text); !strings.Contains(out, want) {
+			t.Errorf("%q finds\n%s", text, out)
+		}
+	}
+	if _, stderr := s.raw(1, "find", "nowhere"); !strings.HasPrefix(stderr, "porteira: nothing was found: ") {
+		t.Errorf("nothing is found as %q", stderr)
+	}
+	s.raw(2, "find", " ")
 }
 
 // wantRefusals checks what the commands say about what they cannot show.

@@ -89,6 +89,7 @@ func newCommands() *commands {
 		Event:      eventCommand{settings: admin()},
 		Delivery:   deliveryCommand{settings: admin()},
 		Case:       caseCommand{settings: admin()},
+		Find:       findCommand{settings: admin()},
 		Verify:     verifyCommand{settings: admin()},
 		Doctor:     doctorCommand{settings: newSettings(config.Serve)},
 		Backup:     backupCommand{settings: admin()},
