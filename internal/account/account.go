@@ -307,7 +307,10 @@ func (s *Service) checkRoutes(ctx context.Context, m *store.Merchant, operation 
 		if err != nil {
 			return err
 		}
-		if method != "" && !processor.Offers(p, operation, method) {
+		switch {
+		case operation == payment.OperationPayout && !processor.Offers(p, operation, payment.PIX):
+			return invalid("Account " + r.Account + " has no payouts: its processor or profile does not offer them.")
+		case method != "" && !processor.Offers(p, operation, method):
 			return invalid("Account " + r.Account + " does not offer this method.")
 		}
 	}

@@ -211,6 +211,9 @@ func (d *doctor) accounts() ([]processor.Finding, error) {
 	inspections := make([][]processor.Finding, len(list))
 	var calls sync.WaitGroup
 	for i := range list {
+		if suspendedByPerson(&list[i]) { // nothing is sent, and its settings may be wrong
+			continue
+		}
 		calls.Go(func() { inspections[i] = d.a.Inspect(limited, &list[i]) })
 	}
 	calls.Wait()
@@ -225,7 +228,7 @@ func (d *doctor) accounts() ([]processor.Finding, error) {
 		if end, ok := ends[v.ID]; ok {
 			own = append(own, checkCertificate(v.ID, end.Sub(d.a.Clock.Now())))
 		}
-		if !v.Refused() {
+		if !v.Refused() && !suspendedByPerson(v) {
 			own = append(own, checkFeeds(v.ID, d.a.Registry.Feeds(), failingFeeds(d.a, v.ID))...)
 			for _, text := range incompleteFeeds(d.a, v.ID) {
 				own = append(own, processor.Finding{Check: "lists", Detail: text, Action: "Nothing else waits for it; it is read again with the list. porteira account test " + v.ID + " says what it needs."})
@@ -253,6 +256,10 @@ func (d *doctor) accounts() ([]processor.Finding, error) {
 		}
 	}
 	return findings, nil
+}
+
+func suspendedByPerson(v *store.Account) bool {
+	return v.State == payment.AccountSuspended && !v.Refused()
 }
 
 // checkState notes an account that a person keeps from new orders.

@@ -480,6 +480,7 @@ type Hint struct {
 	// answer to the query does not show it.
 	Payment  *Payment
 	Transfer TransferState
+	Reason   string // why the transfer failed, for the merchant; "" if the notice names none
 }
 
 // Notifier reads notices. It has no default: a processor without it cannot be

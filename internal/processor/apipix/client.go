@@ -1,6 +1,7 @@
 package apipix
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,7 @@ type response struct {
 	status   int
 	code     string            // of an error answer: the last part of its type, or the name that Efí gives it
 	property string            // the first property that it complains about
+	message  string            // the bank's text about it, for a person at the command line only
 	body     []byte            // of another answer
 	at       time.Time         // when it came, by the bank's clock
 	skew     time.Duration     // of the bank's clock before ours
@@ -111,8 +113,9 @@ func (r *response) readProblem(body []byte) {
 	case standard:
 		r.code = kind[strings.LastIndexByte(kind, '/')+1:]
 	case p.Type == "":
-		r.code = p.Name
+		r.code = cmp.Or(p.Name, p.OAuth)
 	}
+	r.message = shownText(cmp.Or(p.Message, p.Detail))
 	if !isToken(r.code, codeMax) {
 		r.code = ""
 	}

@@ -50,6 +50,8 @@ func (e *Efi) Defend(ctx context.Context, r processor.DefenseRequest, guard func
 	outcome, failure := result.outcome(effectDefense)
 	answer := processor.TransferAnswer{Outcome: outcome, Wait: result.wait, Failure: failure, Cause: result.cause()}
 	switch {
+	case result.err == nil && result.status == http.StatusConflict && result.code == "InfracaoOperacaoInvalida":
+		return e.answeredBefore(ctx, r, answer)
 	case outcome == processor.Done && (body.id() != id || body.Status == infractionOpen):
 		return processor.TransferAnswer{Cause: errOther}
 	case outcome == processor.Done:
@@ -58,6 +60,21 @@ func (e *Efi) Defend(ctx context.Context, r processor.DefenseRequest, guard func
 		answer.Evidence = result.evidence()
 	}
 	return answer
+}
+
+// answeredBefore decides about an infraction that Efí says has an answer: perhaps ours, whose own answer
+// was lost.
+func (e *Efi) answeredBefore(ctx context.Context, r processor.DefenseRequest, refused processor.TransferAnswer) processor.TransferAnswer {
+	report := e.QueryDefense(ctx, r)
+	switch report.Lookup {
+	case processor.Found:
+		return processor.TransferAnswer{Outcome: processor.Done, Evidence: report.Evidence}
+	case processor.NotFound:
+		refused.Evidence = "the bank answered 409 InfracaoOperacaoInvalida, and lists the infraction as open"
+		return refused
+	default:
+		return processor.TransferAnswer{Outcome: processor.Known, Cause: report.Cause}
+	}
 }
 
 // errInfraction says that the list has no such infraction, which may be because the application may
@@ -84,7 +101,7 @@ func (e *Efi) QueryDefense(ctx context.Context, r processor.DefenseRequest) proc
 		return processor.TransferReport{Cause: err}
 	case found == nil:
 		return processor.TransferReport{Cause: errInfraction}
-	case found.Status == infractionOpen, r.Accept && found.Status == infractionDefended:
+	case found.Status == infractionOpen:
 		return processor.TransferReport{Lookup: processor.NotFound}
 	default:
 		return processor.TransferReport{Lookup: processor.Found, Evidence: "the bank reports " + found.Status}

@@ -188,6 +188,7 @@ func TestVerdicts(t *testing.T) {
 		charge, refund, transfer processor.Outcome
 	}{
 		"missing permission":   {standard(403, "AcessoNegado", ""), processor.Later, processor.Later, processor.Later},
+		"missing scope":        {&foreign{status: 403, contentType: jsonType, body: `{"error":"insufficient_scope","error_description":"The token lacks a scope"}`}, processor.Later, processor.Later, processor.Later},
 		"403 of a proxy":       {&foreign{status: 403, contentType: jsonType, body: "{}"}, processor.Unknown, processor.Unknown, processor.Unknown},
 		"401":                  {&foreign{status: 401, contentType: jsonType, body: `{"error":"invalid_token"}`}, processor.Unknown, processor.Unknown, processor.Unknown},
 		"429":                  {standard(429, "BaldeFichasVazio", ""), processor.Later, processor.Later, processor.Later},

@@ -458,3 +458,34 @@ func TestInfractionOfAnInvalidPayment(t *testing.T) {
 		t.Errorf("changes %+v, %v", page, err)
 	}
 }
+
+// The documented answers to a defense. An infraction that has an answer is looked up: it may be ours.
+func TestDefenseAnswers(t *testing.T) {
+	t.Parallel()
+	invalid := func(status int) *foreign {
+		return &foreign{status: status, contentType: jsonType, body: `{"nome":"InfracaoOperacaoInvalida","mensagem":"Defesa já foi criada."}`}
+	}
+	for name, c := range map[string]struct {
+		answer *foreign
+		listed string
+		want   processor.Outcome
+	}{
+		"answered, and shown so":     {invalid(409), "EM_DEFESA", processor.Done},
+		"answered, and accepted":     {invalid(409), "ACEITA", processor.Done},
+		"answered, and open":         {invalid(409), "ABERTA", processor.Refused},
+		"answered, and not readable": {invalid(409), "", processor.Known},
+		"too late":                   {invalid(422), "ABERTA", processor.Refused},
+		"none":                       {&foreign{status: 404, contentType: jsonType, body: `{"nome":"InfracaoNaoEncontrada","mensagem":"-"}`}, "ABERTA", processor.Refused},
+	} {
+		for _, accept := range []bool{false, true} {
+			bank := byPath{"/defesa": c.answer, "/gn/infracoes": infractionsAnswer(0, 1, infractionJSON("17", c.listed, `"1.00"`, ""))}
+			if c.listed == "" {
+				bank["/gn/infracoes"] = standard(503, "ServicoIndisponivel", "")
+			}
+			a := newHostile(t, bank).Defend(t.Context(), processor.DefenseRequest{DisputeID: infractionPrefix + "17", Text: "t", Accept: accept}, willing)
+			if a.Outcome != c.want || (a.Outcome == processor.Refused) != (a.Failure != nil) {
+				t.Errorf("%s: %+v", name, a)
+			}
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -119,7 +120,7 @@ func connection(r *response) processor.Finding {
 	case r.err != nil:
 		f.Stops = true
 		f.Problem = "The bank does not answer as the API Pix does: " + r.err.Error() + "."
-		f.Action = "Check base-url, token-url, ca, and that the bank has enabled this certificate."
+		f.Action = "Check base-url (in the profile efi without the version), token-url, ca, and that the bank has enabled this certificate."
 	}
 	return f
 }
@@ -157,13 +158,31 @@ func (p *Processor) webhookPath() string { return p.prefix + "/webhook/" + escap
 // replaces any other one.
 func (p *Processor) Install(ctx context.Context, noticeURL string) error {
 	r := p.client.do(ctx, http.MethodPut, p.webhookPath(), webhook{noticeURL}, nil)
-	if !r.ok() && r.status != http.StatusNoContent {
-		return fmt.Errorf("the bank did not register the address; banks test it first, so the gateway must run, and they must reach public-url: %w", r.cause())
+	answered := r.err == nil && !r.ok() && r.status != http.StatusNoContent
+	if answered {
+		return fmt.Errorf("the bank did not register the address: %w%s", r.cause(), r.whyNotInstalled())
 	}
-	if f := p.Installed(ctx, noticeURL); f.Problem != "" {
+	f := p.Installed(ctx, noticeURL) // an answer that cannot be read may have registered it
+	switch {
+	case f.Problem == "":
+		return nil
+	case r.err != nil:
+		return fmt.Errorf("the bank did not register the address: %w", r.err)
+	default:
 		return fmt.Errorf("apipix: after it was registered: %s", f.Problem)
 	}
-	return nil
+}
+
+// whyNotInstalled is the bank's own text about an address that it refuses, and what to do.
+func (r *response) whyNotInstalled() string {
+	text := ""
+	if r.message != "" {
+		text = ", " + strconv.Quote(r.message)
+	}
+	if r.status == http.StatusForbidden {
+		return text + ". Give the application the permission webhook.write"
+	}
+	return text + ". Banks test the address first: the gateway must run, and they must reach public-url"
 }
 
 // Installed implements [processor.Installer]. Another registered address is not shown:

@@ -152,3 +152,32 @@ func TestInstallation(t *testing.T) {
 		t.Error("the address is shown without a token")
 	}
 }
+
+// The bank's own reason for an address that it refuses is shown. An answer that cannot be read may have registered
+// the address: the bank is asked.
+func TestInstallationIsExplained(t *testing.T) {
+	t.Parallel()
+	const ours = "https://gateway.invalid/inbound/bank/token"
+	registered := &foreign{status: 200, contentType: jsonType, body: `{"webhookUrl":"` + ours + `","chave":"x"}`}
+	for name, c := range map[string]struct {
+		put, get *foreign
+		want     string
+	}{
+		"refused":         {&foreign{status: 400, contentType: jsonType, body: `{"nome":"webhook_invalido","mensagem":"A URL informada não é HTTPS"}`}, registered, `"A URL informada não é HTTPS". Banks test`},
+		"forbidden":       {standard(403, "AcessoNegado", ""), registered, "webhook.write"},
+		"prose":           {&foreign{status: 201, contentType: "text/plain", body: "Webhook cadastrado"}, registered, ""},
+		"prose, and none": {&foreign{status: 201, contentType: "text/plain", body: "Webhook cadastrado"}, standard(404, "WebhookNaoEncontrado", ""), "did not register"},
+	} {
+		d := newHostile(t, byMethod{http.MethodPut: c.put, http.MethodGet: c.get})
+		err := d.Install(t.Context(), ours)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// byMethod answers requests by their method.
+type byMethod map[string]*foreign
+
+// RoundTrip implements [http.RoundTripper].
+func (b byMethod) RoundTrip(r *http.Request) (*http.Response, error) { return b[r.Method].RoundTrip(r) }

@@ -67,6 +67,10 @@ type pix struct {
 	Status string `json:"status"`
 	Extras struct {
 		TransferID string `json:"idEnvio"`
+		Error      struct {
+			Code   string `json:"codigo"`
+			Reason string `json:"motivo"`
+		} `json:"erro"`
 	} `json:"gnExtras"`
 }
 
@@ -195,7 +199,10 @@ type balance struct {
 type problemBody struct {
 	Type       string `json:"type"`
 	Status     int    `json:"status"`
+	Detail     string `json:"detail"`
 	Name       string `json:"nome"`
+	Message    string `json:"mensagem"`
+	OAuth      string `json:"error"`
 	Violations []struct {
 		Property string `json:"propriedade"`
 	} `json:"violacoes"`

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -103,7 +105,7 @@ func (p *Processor) ParseNotice(body []byte) ([]processor.Hint, error) {
 func (v *pix) hints() (hints []processor.Hint) {
 	if v.Kind == kindTransfer {
 		state, _ := transferState(v.Status)
-		return []processor.Hint{{Subject: processor.SubjectTransfer, ExternalID: v.Extras.TransferID, Transfer: state}}
+		return []processor.Hint{{Subject: processor.SubjectTransfer, ExternalID: v.Extras.TransferID, Transfer: state, Reason: shownText(v.Extras.Error.Reason)}}
 	}
 	paid, ok := v.payment()
 	if !ok {
@@ -118,6 +120,28 @@ func (v *pix) hints() (hints []processor.Hint) {
 		}
 	}
 	return hints
+}
+
+// shownMax is the longest text of a bank that is shown, in bytes.
+const shownMax = 200
+
+// shownText is a bank's reason if it can be kept and shown; "" if not: it may have a document, a key or an
+// address in it.
+func shownText(text string) string {
+	text = strings.TrimSpace(text)
+	digits := 0
+	for _, r := range text {
+		if digits++; r < '0' || r > '9' {
+			digits = 0
+		}
+		if digits > 4 || r == '@' || r == unicode.ReplacementChar || !unicode.IsPrint(r) {
+			return ""
+		}
+	}
+	if len(text) > shownMax {
+		return ""
+	}
+	return text
 }
 
 // name is an id of a return that is unique at the bank: its own one is unique among the

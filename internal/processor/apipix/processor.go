@@ -87,7 +87,8 @@ func (p *Processor) Profile() processor.Profile {
 		RefundWindows:   map[payment.Method]time.Duration{payment.PIX: refundWindow},
 		Charge:          processor.Effect{Repeat: processor.RepeatRejected, QuietPeriod: 10 * time.Second, Timeout: 8 * time.Second, Slots: chargeSlots},
 		Refund:          processor.Effect{Repeat: processor.RepeatRejected, LookUpFirst: true, QuietPeriod: time.Minute, Timeout: 20 * time.Second},
-		// One at a time, as Efí advises: transfers of one account may hinder each other.
+		// One at a time: transfers of one account may hinder each other. Efí advises to wait for the end of
+		// each, which would make a slow receiver's bank stop all payouts.
 		Transfer: processor.Effect{Repeat: processor.RepeatRejected, QuietPeriod: 2 * time.Minute, Timeout: 20 * time.Second, Slots: 1, Serial: true},
 	}
 }

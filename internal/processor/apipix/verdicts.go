@@ -35,6 +35,7 @@ type verdict struct {
 // The codes that begin with a capital letter are the standard's; the others are Efí's.
 var verdicts = []verdict{
 	{anyEffect, http.StatusForbidden, "AcessoNegado", processor.Later, "", "a permission is missing: the request was not begun"},
+	{anyEffect, http.StatusForbidden, "insufficient_scope", processor.Later, "", "a permission is missing: the request was not begun"},
 	{anyEffect, http.StatusBadRequest, "RequisicaoInvalida", processor.Refused, "processor_refused", "values are checked before any effect"},
 	{anyEffect, http.StatusBadRequest, "valor_invalido", processor.Refused, "processor_refused", "values are checked before any effect"},
 	{anyEffect, http.StatusBadRequest, "chave_invalida", processor.Later, "", "the setting pix-key is not a key of the account, which is no fault of the order"},
@@ -57,6 +58,9 @@ var verdicts = []verdict{
 	{effectTransfer, http.StatusUnprocessableEntity, "pagamento_negado", processor.Refused, "transfer_refused", "the bank's own analysis refuses it"},
 
 	{effectDefense, http.StatusNotFound, "NaoEncontrado", processor.Refused, "processor_refused", "there is nothing to answer"},
+	{effectDefense, http.StatusNotFound, "InfracaoNaoEncontrada", processor.Refused, "processor_refused", "there is nothing to answer"},
+	{effectDefense, http.StatusConflict, "InfracaoOperacaoInvalida", processor.Refused, "defense_refused", "it has an answer already"},
+	{effectDefense, http.StatusUnprocessableEntity, "InfracaoOperacaoInvalida", processor.Refused, "defense_refused", "its deadline has passed, or it is decided"},
 }
 
 // duplicate ends the names that Efí gives to a repeated id.
@@ -113,6 +117,7 @@ var messages = map[string]string{
 	"document_mismatch": "The key does not belong to the receiver's document.",
 	"key_not_found":     "Nobody has the receiver's key.",
 	"transfer_refused":  "The bank refused the transfer.",
+	"defense_refused":   "The bank takes no answer to the dispute any more: it has one, or its deadline has passed.",
 	"not_settled":       "The bank could not complete the transfer.",
 	"not_returned":      "The bank could not complete the refund.",
 }
