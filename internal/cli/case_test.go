@@ -133,7 +133,7 @@ func TestCaseShowsADamagedOrder(t *testing.T) {
 	s := newShell(t)
 	s.run(0, "merchant", "create", "Loja")
 	id := s.openCase(1, "damaged", `{"table":"payouts"}`)
-	s.exec("INSERT INTO payouts SELECT id, id, 'e1', 'saque-7', 1990, 0, 'PENDING', 'manual_review', 1, 'bank', '', 'EVP', '', 0, 'none', x'', 0, 0, x'', x'00', x'', '', 0, '', '', 0, 0, x'', 0, 0, 1700000000000000, 1700000000000000 FROM merchants WHERE number = 1")
+	s.exec("INSERT INTO payouts SELECT id, id, 'e1', 'saque-7', 1990, 0, 'PENDING', 'manual_review', 1, 'bank', '', 'EVP', '', 0, 'none', x'', x'', 0, 0, x'', x'00', x'', '', 0, '', '', 0, 0, x'', 0, 0, 1700000000000000, 1700000000000000 FROM merchants WHERE number = 1")
 	out, _ := s.run(0, "case", "show", id)
 	if want := "payout ID\n reference saque-7\n externalId e1\n processor bank\n status PENDING manual_review\n amount R$ 19.90\n"; !strings.Contains(out, want) {
 		t.Errorf("show prints\n%s\nwant\n%s", out, want)

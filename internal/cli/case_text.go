@@ -34,6 +34,7 @@ var caseTexts = map[casePair]string{
 	{store.CaseFeedEntry, ""}:                         "Account {processor} has an entry in its list of {feed} that cannot be read: {cause}. It is not booked; the entries after it are. After a restored backup, the account's payouts wait while such an entry of the list of transfers is open: find it in the processor's statement.",
 	{store.CaseAccountFrozen, ""}:                     "After a restored backup, the payouts and refunds of account {processor} waited until a person had compared its transfers.",
 	{store.CaseDamaged, ""}:                           "A row of the table {table} cannot be opened or processed. It is skipped, and its money stays where it is. Check the retired master keys; porteira verify lists all such rows. Restore the row from a backup.",
+	{store.CaseDamaged, store.ReasonChangedOutside}:   "The payout was not sent: somebody changed its row or its approval in the database, outside the gateway. Its money stays held. Find out who can write to the database; porteira verify lists all such rows. Release the money, or restore the row from a backup.",
 	{store.CaseWebhook, ""}:                           "All attempts to deliver event {event} failed. Fix the receiver, then redeliver the event.",
 	{store.CaseEndpoint, ""}:                          "A webhook endpoint of the merchant has only failed since {since}, so it was disabled. Its events are kept: it gets them in order once the merchant enables it.",
 

@@ -57,6 +57,7 @@ func (d *doctor) examine() (findings []processor.Finding) {
 		of   func() ([]processor.Finding, error)
 	}{
 		{"database", d.database},
+		{"merchants", d.merchants},
 		{"gateways", d.gateways},
 		{"clock", d.clocks},
 		{"accounts", d.accounts},
@@ -92,6 +93,23 @@ func (d *doctor) database() (findings []processor.Finding, err error) {
 		findings = append(findings, processor.Finding{Check: "restore", Problem: detail(err), Action: "docs/disk.md says what follows a restore."})
 	}
 	return findings, nil
+}
+
+// merchants finds those whose settings were changed outside the gateway.
+func (d *doctor) merchants() (findings []processor.Finding, err error) {
+	list, err := d.a.Store.Merchants(d.ctx)
+	if err != nil {
+		return nil, err
+	}
+	platform, err := d.a.Store.Merchant(d.ctx, payment.ID{})
+	for _, m := range append(list, platform) {
+		if m.Damaged != nil {
+			findings = append(findings, processor.Finding{
+				Check: "merchants", Problem: detail(m.Damaged) + ": its new orders are refused", Action: "Find out who can write to the database, and set the values right. porteira merchant accept then makes them valid.",
+			})
+		}
+	}
+	return findings, err
 }
 
 // gateways reads which gateways are registered until each has written a heartbeat: one that has

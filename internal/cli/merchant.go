@@ -22,6 +22,7 @@ type merchantCommand struct {
 	Show   merchantShow   `cmd:"" help:"Show a merchant: name, city, hosts, accounts, brand."`
 	Update merchantUpdate `cmd:"" help:"Change a merchant's name, city, hosts or brand; running gateways follow within 2 seconds."`
 	Brand  merchantBrand  `cmd:"" help:"Show or set a merchant's brand on the payer's page: title, document, colour and logo."`
+	Accept merchantAccept `cmd:"" help:"Make a merchant's limits, hosts, routes and prices valid as they are, after somebody changed them in the database and you have compared them."`
 	Close  merchantClose  `cmd:"" help:"Refuse a merchant's credentials from now on; its orders continue."`
 }
 
@@ -122,6 +123,29 @@ func (c *merchantList) Run(r *runner, root *commands) error {
 				})
 			}
 			table(w, rows)
+		})
+	})
+}
+
+type merchantAccept struct {
+	Name string `arg:"" help:"The merchant's name, or platform for the limits of new merchants."`
+}
+
+// Run accepts the settings of a merchant.
+func (c *merchantAccept) Run(r *runner, root *commands) error {
+	return r.admin(&root.Merchant.settings, func(a *app.Admin) error {
+		m, err := merchantOrPlatform(r, a, c.Name)
+		if err != nil {
+			return err
+		}
+		if m.Damaged == nil {
+			return fmt.Errorf("the settings of merchant %q are as the gateway wrote them", m.Name)
+		}
+		if err := a.Merchants.Accept(r.ctx, m.ID); err != nil {
+			return err
+		}
+		return r.out.show(viewMerchant(&m), func(w io.Writer) {
+			_, _ = fmt.Fprintf(w, "Accepted the limits, hosts, routes and prices of merchant %q: new orders are accepted within 2 seconds.\n", m.Name)
 		})
 	})
 }

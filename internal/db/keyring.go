@@ -50,11 +50,12 @@ const (
 	PurposeDecision    = "decision-chain"
 	PurposeCredential  = "credential-row"
 	PurposeEntry       = "entry-chain"
+	PurposeRow         = "row"
 	PurposeKey         = "pix-key"
 	PurposeSearch      = "search"
 )
 
-var purposes = []string{PurposeSecret, PurposeFingerprint, PurposeDecision, PurposeCredential, PurposeEntry, PurposeKey, PurposeSearch}
+var purposes = []string{PurposeSecret, PurposeFingerprint, PurposeDecision, PurposeCredential, PurposeEntry, PurposeRow, PurposeKey, PurposeSearch}
 
 // NewKeyring derives all keys from a master key of 32 bytes. Merchants have sent checkout
 // links to payers, and have stored secrets, so tokens, secrets and rows that were

@@ -122,6 +122,9 @@ func (a *API) identify(c *call, key, secret string) (*identity, error) {
 		defer a.logins.leave()
 	}
 	who, err := a.credentials.verify(c.ctx, p)
+	if err == nil && who.merchant.Damaged != nil { // once a second at most: then it is cached
+		a.log.ErrorContext(c.ctx, "new orders are refused: run porteira verify", "merchant", who.merchant.ID, "cause", who.merchant.Damaged)
+	}
 	if !problem.Is(err, problem.Unauthorized) {
 		return who, err
 	}

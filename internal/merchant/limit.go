@@ -25,5 +25,10 @@ func (s *Service) SetLimits(ctx context.Context, id payment.ID, change func(l *l
 	return l, store.Problem(err)
 }
 
+// Accept makes the settings of a merchant valid as they are: see [store.Tx.AcceptMerchant].
+func (s *Service) Accept(ctx context.Context, id payment.ID) error {
+	return store.Problem(s.Store.Transact(ctx, func(tx *store.Tx) error { return tx.AcceptMerchant(ctx, id) }))
+}
+
 // Unlimited lifts all limits, as a change of [Service.SetLimits].
 func Unlimited(l *limits.Limits) { *l = limits.Limits{} }

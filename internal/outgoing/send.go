@@ -92,6 +92,9 @@ func (e *Executor) Claim(ctx context.Context, due store.Due, limit int) (sends [
 	for _, p := range op.conflicting {
 		e.Log.WarnContext(ctx, "payout needs manual review: it was sent before, with other contents or too long ago", "payout", p.ID, "externalId", p.ExternalID)
 	}
+	for _, p := range op.forged {
+		e.Log.ErrorContext(ctx, "payout is not sent: its row or its approval was changed outside the gateway; run porteira verify", "payout", p.ID, "externalId", p.ExternalID)
+	}
 	if op.claimed > len(op.sends) {
 		e.LookUpWaker.Wake()
 	}
@@ -133,6 +136,7 @@ type claimSends struct {
 
 	sends       []ClaimedSend
 	conflicting []payment.Payout
+	forged      []payment.Payout
 	claimed     int
 }
 
@@ -160,7 +164,7 @@ func (v *claimSends) Needs(n *store.Needs) {
 // database was restored becomes unknown. A payout whose contents differ from an earlier send needs
 // manual review.
 func (v *claimSends) Decide(l *store.Loaded, c *store.Changes) error {
-	v.sends, v.conflicting, v.claimed = nil, nil, 0
+	v.sends, v.conflicting, v.forged, v.claimed = nil, nil, nil, 0
 	if err := mayAct(l, v.node, v.epoch, v.history); err != nil {
 		return err
 	}
@@ -173,7 +177,12 @@ func (v *claimSends) Decide(l *store.Loaded, c *store.Changes) error {
 		}
 		v.claimed++
 		if l.PayoutDamaged(p.Merchant, p.ID) {
-			park(c, &p)
+			park(c, &p, ofPayouts)
+			continue
+		}
+		if l.PayoutForged(p.Merchant, p.ID) || p.Approval == payment.ApprovalRequired || p.Approval == payment.ApprovalRejected {
+			park(c, &p, store.ReasonChangedOutside.With(ofPayouts))
+			v.forged = append(v.forged, p)
 			continue
 		}
 		request := transferRequest(&p)
@@ -240,12 +249,14 @@ func openUnknown(c *store.Changes, p *payment.Payout, reason store.CaseReason) {
 	})
 }
 
-// park stops the executor's work on a payout whose row cannot be decoded or decrypted, so
-// that it delays no other.
-func park(c *store.Changes, p *payment.Payout) {
+var ofPayouts = store.Params{"table": "payouts"}
+
+// park stops the executor's work on a payout whose row cannot be decoded or decrypted, or was changed
+// outside the gateway, so that it delays no other.
+func park(c *store.Changes, p *payment.Payout, params store.Params) {
 	c.ParkPayout(p.Merchant, p.ID)
 	c.OpenCase(store.Case{
-		Merchant: p.Merchant, Kind: store.CaseDamaged, Subject: p.ID, Amount: p.Amount, Params: store.Params{"table": "payouts"},
+		Merchant: p.Merchant, Kind: store.CaseDamaged, Subject: p.ID, Amount: p.Amount, Params: params,
 	})
 }
 

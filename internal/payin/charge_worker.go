@@ -162,7 +162,10 @@ func (s *Service) prepare(ctx context.Context, w *chargeWork) (payment.Payin, er
 		return p, err
 	}
 	personal, err := s.Store.PayinPersonal(ctx, w.Merchant, w.Payin)
-	w.request, w.others, w.restored = chargeRequest(&m, &p, personal), s.otherAccounts(ctx, &m, &p, &w.Charge), s.restoredLately()
+	w.request, w.restored = chargeRequest(&m, &p, personal), s.restoredLately()
+	if m.Damaged == nil { // else its routes may be another's
+		w.others = s.otherAccounts(ctx, &m, &p, &w.Charge)
+	}
 	return p, err
 }
 

@@ -107,6 +107,9 @@ func budgetIsReserved(proc processor.Processor, origin string) bool {
 // NewCreateOp builds the operation that stores the order of r at the account that its
 // merchant's routes name, with its charge if the processor generates charges offline.
 func (s *Service) NewCreateOp(m store.Merchant, r *wire.PayinRequest) (*CreateOp, error) {
+	if m.Damaged != nil { // its prices or routes may be another's
+		return nil, store.Problem(m.Damaged)
+	}
 	if exceeded := m.Limits.Payin[payment.Method(r.Method.V)].Exceeded(money.Cents(r.Amount.V)); exceeded != "" {
 		return nil, problem.New(problem.LimitExceeded, "The amount is outside the merchant's limits for this method. The referenceId remains unused.").WithLimit(exceeded)
 	}

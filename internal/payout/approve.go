@@ -31,6 +31,9 @@ func (s *Service) Approve(ctx context.Context, merchant, id payment.ID, by, reas
 		return p, store.Problem(err)
 	}
 	m, err := s.Store.Merchant(ctx, merchant)
+	if err == nil {
+		err = m.Damaged
+	}
 	if err != nil {
 		return p, store.Problem(err)
 	}
@@ -111,6 +114,7 @@ func needsApproval(n *store.Needs, merchant, payout payment.ID) {
 
 var (
 	errOwnPayout = problem.New(problem.ForbiddenScope, "The credential that requested a payout cannot decide about it.")
+	errForged    = problem.New(problem.Unavailable, "The payout or its approvals were changed outside the gateway. The operator must look: porteira verify names what differs.")
 	errNoWait    = problem.New(problem.InvalidState, "This payout does not wait for approval.")
 )
 
@@ -129,6 +133,8 @@ func (v *approve) Decide(l *store.Loaded, c *store.Changes) error {
 	switch {
 	case len(done) == 0:
 		return errNoWait
+	case l.ApprovalsForged(p.Merchant, p.ID):
+		return errForged
 	case actor.MayBeSame(actor.Actor(done[0].Actor), v.actor):
 		return errOwnPayout
 	case p.ShownApproval() == decided:

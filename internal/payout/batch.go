@@ -80,6 +80,9 @@ type batchOp struct {
 
 // newBatch is the batch of r with its payouts.
 func (s *Service) newBatch(m *store.Merchant, r *wire.PayoutBatchRequest) (payment.PayoutBatch, []payment.Payout, error) {
+	if m.Damaged != nil { // its limits may have been lifted
+		return payment.PayoutBatch{}, nil, store.Problem(m.Damaged)
+	}
 	now := s.Env.Clock.Now().Truncate(time.Millisecond)
 	b := payment.PayoutBatch{
 		Merchant: m.ID, ID: s.Env.IDs.NewID(now), ExternalID: s.batchExternalID(m, r), ReferenceID: r.ReferenceID.V,

@@ -71,6 +71,9 @@ type RequestOp struct {
 
 // NewRequestOp builds the operation that stores the payout of r.
 func (s *Service) NewRequestOp(m store.Merchant, r *wire.PayoutRequest) (*RequestOp, error) {
+	if m.Damaged != nil { // its limits may have been lifted
+		return nil, store.Problem(m.Damaged)
+	}
 	account, _, err := processor.Choose(s.Processors, m.Routes, s.newOrder(&m, r))
 	if err != nil {
 		return nil, err

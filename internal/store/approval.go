@@ -30,6 +30,9 @@ type Approval struct {
 	Reason    string
 	Needed    int64 // approvals, in the first row
 	CreatedAt time.Time
+
+	mac    []byte
+	forged bool // mac does not fit: the row was changed outside the gateway
 }
 
 var approvalTable = newTable("approvals", []string{"merchant_id", "payout_id", "number"},
@@ -41,14 +44,21 @@ var approvalTable = newTable("approvals", []string{"merchant_id", "payout_id", "
 	textColumn("reason", func(v *Approval) *string { return &v.Reason }),
 	intColumn("needed", func(v *Approval) *int64 { return &v.Needed }),
 	timeColumn("created_at", func(v *Approval) *time.Time { return &v.CreatedAt }),
+	bytesColumn("mac", func(v *Approval) *[]byte { return &v.mac }),
 )
+
+var approvalHash = approvalTable.hashOf("merchant_id", "payout_id", "number", "action", "actor", "reason", "needed", "created_at")
 
 // The lock of the payout, which is taken before, covers its rows too.
 var approvalsOfPayout = approvalTable.selectBy("t.merchant_id, t.payout_id, t.number", "merchant_id", "payout_id").ReadOnly()
 
-func scanApproval(r db.Scanner) (Approval, error) {
-	var v Approval
-	return v, approvalTable.scan(r, &v)
+func scanApproval(keys *db.Keyring) func(r db.Scanner) (Approval, error) {
+	return func(r db.Scanner) (Approval, error) {
+		var v Approval
+		err := approvalTable.scan(r, &v)
+		v.forged = err == nil && !approvalHash.authentic(keys, &v, v.mac)
+		return v, err
+	}
 }
 
 // Approvals reads the actions on a payout that needs approval, which the operation loads.
@@ -57,7 +67,7 @@ func (n *Needs) Approvals(merchant, payout payment.ID) {
 }
 
 func (l *Loaded) loadApprovals(ctx context.Context, tx *db.Tx, n *Needs) error {
-	list, err := db.Select(ctx, tx, approvalsOfPayout, keysOf(n.approvals), scanApproval)
+	list, err := db.Select(ctx, tx, approvalsOfPayout, keysOf(n.approvals), scanApproval(tx.Keys()))
 	for i := range list {
 		l.addApproval(list[i])
 	}
@@ -77,6 +87,17 @@ func (l *Loaded) Approvals(merchant, payout payment.ID) []Approval {
 	return l.approvals[Ref{merchant, payout}]
 }
 
+// ApprovalsForged reports whether a row about the approval of a loaded payout, or the payout, was
+// changed, added or removed outside the gateway.
+func (l *Loaded) ApprovalsForged(merchant, payout payment.ID) bool {
+	for i, v := range l.Approvals(merchant, payout) {
+		if v.forged || v.Number != int64(i) || (i == 0) != (v.Action == ApprovalRequested) {
+			return true
+		}
+	}
+	return l.PayoutForged(merchant, payout)
+}
+
 // AddApproval adds a row about a payout that is new or whose rows are loaded, with the next
 // number and the time of the transaction.
 func (c *Changes) AddApproval(v Approval) {
@@ -89,6 +110,7 @@ func (c *Changes) AddApproval(v Approval) {
 func (c *Changes) saveApprovals(ctx context.Context, tx *db.Tx) error {
 	rows := make([][]any, len(c.newApprovals))
 	for i := range c.newApprovals {
+		c.newApprovals[i].mac = approvalHash.mac(tx.Keys(), &c.newApprovals[i])
 		rows[i] = approvalTable.row(&c.newApprovals[i])
 	}
 	if err := tx.InsertNew(ctx, approvalTable.insert, rows...); err != nil {
@@ -101,7 +123,7 @@ func (c *Changes) saveApprovals(ctx context.Context, tx *db.Tx) error {
 func (s *Store) Approvals(ctx context.Context, merchant, payout payment.ID) ([]Approval, error) {
 	rows, err := s.db.Query(ctx, "SELECT "+approvalTable.selected+` FROM approvals t
 		WHERE t.merchant_id = $1 AND t.payout_id = $2 ORDER BY t.number`, merchant[:], payout[:])
-	list, err := db.Collect(rows, err, scanApproval)
+	list, err := db.Collect(rows, err, scanApproval(s.Keys()))
 	return list, s.db.ReadError("approvals", err)
 }
 
@@ -111,7 +133,7 @@ func (s *Store) ApprovalsOf(ctx context.Context, merchant payment.ID, payouts []
 	for i, id := range payouts {
 		refs[i] = Ref{merchant, id}
 	}
-	list, err := db.Select(ctx, s.db, approvalsOfPayout, keysOf(refs), scanApproval)
+	list, err := db.Select(ctx, s.db, approvalsOfPayout, keysOf(refs), scanApproval(s.Keys()))
 	counts := make(map[payment.ID]payment.Approvals, len(payouts))
 	for i := range list {
 		counts[list[i].Payout] = list[i].addTo(counts[list[i].Payout])

@@ -101,6 +101,7 @@ const (
 	ReasonOrderDamaged       CaseReason = "order_damaged"       // externalId: of a listed payment
 	ReasonUnsupportedSubject CaseReason = "unsupported_subject" // externalId: about something that this version does not know
 	ReasonUnknownRefund      CaseReason = "unknown_refund"      // externalId: requested by nobody here, at a processor without a list of refunds
+	ReasonChangedOutside     CaseReason = "changed_outside"     // the row of a payout, or its approval, outside the gateway
 	ReasonUnreadable         CaseReason = "unreadable"
 	ReasonNotConfirmed       CaseReason = "not_confirmed" // in any attempt
 )

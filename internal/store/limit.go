@@ -304,11 +304,17 @@ func (s *Store) LimitsUsed(ctx context.Context, merchant payment.ID, at time.Tim
 
 // SetLimits sets the limits of a merchant; the platform's are those of new merchants.
 func (tx *Tx) SetLimits(ctx context.Context, merchant payment.ID, l *limits.Limits) error {
-	return tx.ExecOne(ctx, "UPDATE merchants SET limits = $1 WHERE id = $2", jsonText(l), merchant[:])
+	if _, err := tx.soundMerchant(ctx, merchant); err != nil {
+		return err
+	}
+	if err := tx.ExecOne(ctx, "UPDATE merchants SET limits = $1 WHERE id = $2", jsonText(l), merchant[:]); err != nil {
+		return err
+	}
+	return tx.signMerchant(ctx, merchant)
 }
 
 // Limits reads the limits of a merchant, and locks them.
 func (tx *Tx) Limits(ctx context.Context, merchant payment.ID) (l limits.Limits, err error) {
-	err = tx.QueryRow(ctx, "SELECT limits FROM merchants WHERE id = $1"+tx.ForUpdate(), merchant[:]).Scan(jsonDest[limits.Limits]{&l})
-	return l, db.NotFound(err)
+	m, err := tx.soundMerchant(ctx, merchant)
+	return m.Limits, err
 }

@@ -30,6 +30,12 @@ type Merchant struct {
 	ClosedAt     time.Time
 	CreatedAt    time.Time
 
+	// Damaged is ErrChangedOutside if limits, hosts, routes or prices were changed outside the
+	// gateway: no new order of the merchant is accepted.
+	Damaged error
+
+	mac []byte
+
 	// The secrets of deliveries to per-order URLs, sealed. The previous one signs too until its
 	// time.
 	webhookSecret, previousSecret []byte
@@ -49,7 +55,10 @@ var merchantTable = newTable("merchants", []string{"id"},
 	jsonColumn("limits", func(m *Merchant) *limits.Limits { return &m.Limits }),
 	timeColumn("closed_at", func(m *Merchant) *time.Time { return &m.ClosedAt }),
 	timeColumn("created_at", func(m *Merchant) *time.Time { return &m.CreatedAt }),
+	bytesColumn("mac", func(m *Merchant) *[]byte { return &m.mac }),
 )
+
+var merchantHash = merchantTable.hashOf("id", "number", "name", "city", "return_hosts", "webhook_hosts", "limits", "closed_at", "created_at")
 
 var (
 	merchantUpdate = merchantTable.updateBy("", "id")
@@ -127,7 +136,10 @@ func (tx *Tx) CreateMerchant(ctx context.Context, m Merchant, secret string) (Me
 	if err := tx.addRoutes(ctx, m.ID, m.Routes); err != nil {
 		return m, err
 	}
-	return m, tx.addPrices(ctx, m.ID, m.Prices)
+	if err := tx.addPrices(ctx, m.ID, m.Prices); err != nil {
+		return m, err
+	}
+	return m, tx.signMerchant(ctx, m.ID)
 }
 
 // lockMerchants locks the platform's row: under it numbers and names are assigned one at a
@@ -150,9 +162,9 @@ func (tx *Tx) ChangeMerchant(ctx context.Context, id payment.ID, change func(m *
 	if err := tx.lockMerchants(ctx); err != nil {
 		return Merchant{}, err
 	}
-	m, err := scanMerchant(tx.QueryRow(ctx, merchantByID+tx.ForUpdate(), id[:]))
+	m, err := tx.soundMerchant(ctx, id)
 	if err != nil {
-		return m, db.NotFound(err)
+		return m, err
 	}
 	if err := change(&m); err != nil {
 		return m, err
@@ -168,28 +180,32 @@ func (tx *Tx) ChangeMerchant(ctx context.Context, id payment.ID, change func(m *
 	if err == nil && len(missed) > 0 {
 		err = ErrNotFound
 	}
-	return m, err
+	if err != nil {
+		return m, err
+	}
+	return m, tx.signMerchant(ctx, id)
 }
 
 // CloseMerchant marks a merchant as closed: its credentials are rejected from then on, but its
 // orders continue. A merchant that is closed already is ErrConflict.
 func (tx *Tx) CloseMerchant(ctx context.Context, id payment.ID) error {
-	return tx.ExecOne(ctx, "UPDATE merchants SET closed_at = $1 WHERE id = $2 AND closed_at = 0", micros(tx.Now), id[:])
+	if _, err := tx.soundMerchant(ctx, id); err != nil {
+		return err
+	}
+	if err := tx.ExecOne(ctx, "UPDATE merchants SET closed_at = $1 WHERE id = $2 AND closed_at = 0", micros(tx.Now), id[:]); err != nil {
+		return err
+	}
+	return tx.signMerchant(ctx, id)
 }
 
-func (s *Store) merchant(ctx context.Context, by string, key any) (Merchant, error) {
-	m, err := scanMerchant(s.db.QueryRow(ctx, "SELECT "+merchantTable.selected+" FROM merchants t WHERE t."+by+" = $1", key))
-	if err != nil {
-		return m, s.db.ReadError("merchant", err)
+func (s *Store) merchant(ctx context.Context, by string, key any) (m Merchant, err error) {
+	for range settingsReads { // a change between two of its statements looks like damage
+		m, err = readMerchant(ctx, s.db, s.Keys(), "SELECT "+merchantTable.selected+" FROM merchants t WHERE t."+by+" = $1", key)
+		if err != nil || m.Damaged == nil {
+			break
+		}
 	}
-	of, err := s.routes(ctx, "SELECT "+routeTable.selected+` FROM routes t
-		WHERE t.merchant_id = $1 ORDER BY t.operation, t.method, t.position`, m.ID[:])
-	if m.Routes = of[m.ID]; err != nil {
-		return m, err
-	}
-	prices, err := s.prices(ctx, pricesOfMerchant, m.ID[:])
-	m.Prices = prices[m.ID]
-	return m, err
+	return m, s.db.ReadError("merchant", err)
 }
 
 // Merchant reads a merchant; else ErrNotFound.
@@ -215,14 +231,21 @@ func (s *Store) Merchants(ctx context.Context) ([]Merchant, error) {
 	if err != nil {
 		return list, s.db.ReadError("merchants", err)
 	}
-	of, err := s.routes(ctx, "SELECT "+routeTable.selected+" FROM routes t ORDER BY t.merchant_id, t.operation, t.method, t.position")
+	of, err := readRoutes(ctx, s.db, "SELECT "+routeTable.selected+" FROM routes t ORDER BY t.merchant_id, t.operation, t.method, t.position")
 	if err != nil {
-		return list, err
+		return list, s.db.ReadError("routes", err)
 	}
-	prices, err := s.prices(ctx, "SELECT "+priceTable.selected+` FROM prices t
+	prices, err := readPrices(ctx, s.db, "SELECT "+priceTable.selected+` FROM prices t
 		WHERE t.until = 0 ORDER BY t.merchant_id, t.method, t.installments_from, t.installments_to`)
+	if err != nil {
+		return list, s.db.ReadError("prices", err)
+	}
 	for i := range list {
-		list[i].Routes, list[i].Prices = of[list[i].ID], prices[list[i].ID]
+		m := &list[i]
+		m.setRows(s.Keys(), of[m.ID], prices[m.ID])
+		if m.Damaged != nil && err == nil { // or it was changed meanwhile
+			*m, err = s.Merchant(ctx, m.ID)
+		}
 	}
 	return list, err
 }

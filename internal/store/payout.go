@@ -22,7 +22,10 @@ type payoutRow struct {
 
 	beneficiary    []byte // sealed
 	idempotencyKey string
-	damaged        bool // see scanDuePayout
+	damaged        bool   // see scanDuePayout
+	mac            []byte // keyed hash of approval and amount
+	forged         bool   // mac does not fit: the row was changed outside the gateway
+	signs          bool   // approval changes, and mac with it
 }
 
 var payoutTable = newTable("payouts", []string{"id"},
@@ -41,6 +44,7 @@ var payoutTable = newTable("payouts", []string{"id"},
 	textColumn("webhook_url", func(p *payoutRow) *string { return &p.WebhookURL }),
 	flagColumn("webhook_disabled", func(p *payoutRow) *bool { return &p.WebhookDisabled }).as(mutable),
 	textColumn("approval", func(p *payoutRow) *payment.Approval { return &p.Approval }).as(mutable),
+	bytesColumn("approval_mac", func(p *payoutRow) *[]byte { return &p.mac }).as(mutable),
 	optionalIDColumn("batch_id", func(p *payoutRow) *payment.ID { return &p.Batch }),
 	intColumn("counters", func(p *payoutRow) *payment.Counters { return &p.Counters }).as(mutable),
 	timeColumn("counted_at", func(p *payoutRow) *time.Time { return &p.CountedAt }).as(mutable),
@@ -59,6 +63,8 @@ var payoutTable = newTable("payouts", []string{"id"},
 	timeColumn("created_at", func(p *payoutRow) *time.Time { return &p.CreatedAt }),
 	timeColumn("updated_at", func(p *payoutRow) *time.Time { return &p.UpdatedAt }).as(mutable),
 )
+
+var payoutHash = payoutTable.hashOf("merchant_id", "id", "external_id", "amount", "fee", "processor", "pix_key_type", "approval", "created_at")
 
 var (
 	payoutUpdate     = payoutTable.updateBy("", "merchant_id", "id", "version")
@@ -79,6 +85,7 @@ func scanPayout(keys *db.Keyring) func(db.Scanner) (*payoutRow, error) {
 }
 
 func (p *payoutRow) open(keys *db.Keyring) error {
+	p.forged = !payoutHash.authentic(keys, p, p.mac)
 	plain, err := keys.Open(beneficiary(p.Merchant, p.ID), p.beneficiary)
 	if err != nil {
 		return err
@@ -110,6 +117,7 @@ func (s *Store) NewPayout(p payment.Payout, fingerprint []byte, idempotencyKey s
 	n := &NewPayout{payoutRow: payoutRow{
 		Payout: p, Fingerprint: fingerprint, idempotencyKey: idempotencyKey, beneficiary: s.Keys().Seal(beneficiary(p.Merchant, p.ID), plain),
 	}}
+	n.mac = payoutHash.mac(s.Keys(), &n.payoutRow)
 	n.values = payoutTable.row(&n.payoutRow)
 	return n, nil
 }
@@ -244,6 +252,13 @@ func (l *Loaded) Payout(merchant, id payment.ID) (payment.Payout, bool) {
 	return payment.Payout{}, false
 }
 
+// PayoutForged reports whether the approval of a loaded payout, or what it pays, was changed outside
+// the gateway.
+func (l *Loaded) PayoutForged(merchant, id payment.ID) bool {
+	p := l.payouts.rows[Ref{merchant, id}]
+	return p != nil && p.forged
+}
+
 // PayoutByExternalID is a loaded payout, with the fingerprint of its request;
 // false if there is none.
 func (l *Loaded) PayoutByExternalID(merchant payment.ID, externalID string) (payment.Payout, []byte, bool) {
@@ -284,6 +299,7 @@ func (c *Changes) SetPayout(p payment.Payout) payment.Payout {
 	row := *c.l.payouts.rows[ref] // a copy: the row may be an operation's, which may run again
 	was := row.Version
 	p.UpdatedAt = c.l.now
+	row.signs = row.signs || p.Approval != row.Approval
 	row.Payout = p
 	c.l.payouts.rows[ref] = &row
 	c.payouts = append(c.payouts, payoutChange{&row, was})
@@ -326,7 +342,11 @@ func (c *Changes) savePayouts(ctx context.Context, tx *db.Tx) error {
 	return inWaves(c.payouts, ref, func(wave []payoutChange) error {
 		rows := make([][]any, len(wave))
 		for i := range wave {
-			rows[i] = payoutUpdate.row(wave[i].row, wave[i].was)
+			row := wave[i].row
+			if row.signs && !row.forged { // a forged row stays so
+				row.mac = payoutHash.mac(tx.Keys(), row)
+			}
+			rows[i] = payoutUpdate.row(row, wave[i].was)
 		}
 		missed, err := tx.Update(ctx, payoutUpdate.RowUpdate, rows...)
 		if err == nil && len(missed) > 0 {

@@ -25,7 +25,7 @@ var unplanned = map[string]string{
 }
 
 // unplannedFiles hold statements of commands only, and the builders of statements.
-var unplannedFiles = []string{"verify.go", "verify_decision.go", "verify_credential.go", "verify_entry.go", "verify_refund.go", "verify_batch.go", "verify_open.go", "verify_cause.go", "verify_order.go", "verify_receivable.go", "column.go", "filter.go", "operator.go", "facts.go"}
+var unplannedFiles = []string{"verify.go", "verify_decision.go", "verify_credential.go", "verify_entry.go", "verify_authentic.go", "verify_refund.go", "verify_batch.go", "verify_open.go", "verify_cause.go", "verify_order.go", "verify_receivable.go", "column.go", "filter.go", "operator.go", "facts.go"}
 
 // unplannedTexts are statements of commands in other files: the list of open cases,
 // the lists of credentials, accounts and routes, the first rows of a database, the mark of a backup.

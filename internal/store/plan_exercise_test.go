@@ -114,6 +114,7 @@ func (v *exercise) setUp() {
 		must(t, err)
 		_, err = tx.Brand(ctx, m)
 		must(t, err)
+		must(t, tx.AcceptMerchant(ctx, m))
 		must(t, tx.SetPrice(ctx, m, payment.Price{Method: payment.PIX, Range: payment.Range{From: 1, To: 1}}))
 		_, err = tx.Setting(ctx, "name")
 		return err

@@ -35,6 +35,9 @@ var priceTable = newTable("prices", []string{"method", "installments_from", "ins
 	timeColumn("until", func(p *priceRow) *time.Time { return &p.until }),
 )
 
+var priceHash = priceTable.hashOf("merchant_id", "method", "installments_from", "installments_to", "version", "basis_points", "fixed", "minimum", "maximum", "days", "business_days",
+	"per_installment", "refunds_fee", "since", "until")
+
 var pricesOfMerchant = "SELECT " + priceTable.selected + ` FROM prices t
 	WHERE t.merchant_id = $1 AND t.until = 0 ORDER BY t.method, t.installments_from, t.installments_to`
 
@@ -61,6 +64,9 @@ func (tx *Tx) Prices(ctx context.Context, merchant payment.ID) ([]payment.Price,
 // SetPrice makes a price of a merchant valid from now on, in place of the one for the same method
 // and range. It is ErrConflict if another transaction replaces that one too.
 func (tx *Tx) SetPrice(ctx context.Context, merchant payment.ID, p payment.Price) error {
+	if _, err := tx.soundMerchant(ctx, merchant); err != nil {
+		return err
+	}
 	p.Since = tx.Now
 	row := priceRow{Price: p, merchant: merchant}
 	key := []any{merchant[:], string(p.Method), p.From, p.To}
@@ -73,7 +79,10 @@ func (tx *Tx) SetPrice(ctx context.Context, merchant payment.ID, p payment.Price
 		WHERE merchant_id = $1 AND method = $2 AND installments_from = $3 AND installments_to = $4 AND until = 0`, append(key, micros(tx.Now))...); err != nil {
 		return err
 	}
-	return tx.InsertNew(ctx, priceTable.insert, priceTable.row(&row))
+	if err := tx.InsertNew(ctx, priceTable.insert, priceTable.row(&row)); err != nil {
+		return err
+	}
+	return tx.signMerchant(ctx, merchant)
 }
 
 // addPrices adds the first prices of a merchant.
@@ -85,13 +94,13 @@ func (tx *Tx) addPrices(ctx context.Context, merchant payment.ID, list []payment
 	return tx.InsertNew(ctx, priceTable.insert, rows...)
 }
 
-// prices reads prices, by merchant.
-func (s *Store) prices(ctx context.Context, text string, args ...any) (map[payment.ID][]payment.Price, error) {
-	rows, err := s.db.Query(ctx, text, args...)
+// readPrices reads prices, by merchant.
+func readPrices(ctx context.Context, q querier, text string, args ...any) (map[payment.ID][]priceRow, error) {
+	rows, err := q.Query(ctx, text, args...)
 	list, err := db.Collect(rows, err, scanPrice)
-	of := map[payment.ID][]payment.Price{}
+	of := map[payment.ID][]priceRow{}
 	for i := range list {
-		of[list[i].merchant] = append(of[list[i].merchant], list[i].Price)
+		of[list[i].merchant] = append(of[list[i].merchant], list[i])
 	}
-	return of, s.db.ReadError("prices", err)
+	return of, err
 }

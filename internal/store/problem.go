@@ -18,6 +18,8 @@ func Problem(err error) error {
 		return problem.New(problem.NotFound, "Order not found.").With(err)
 	case errors.Is(err, ErrUnavailable):
 		return problem.New(problem.Unavailable, "The database is not available. Send the same request again.").With(err)
+	case errors.Is(err, ErrChangedOutside):
+		return problem.New(problem.Unavailable, "The merchant's settings were changed outside the gateway. The operator must look: porteira verify names what differs.").With(err)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return problem.New(problem.Unavailable, "The request took too long. Send the same request again.").With(err)
 	case errors.Is(err, ErrCommitUnknown):

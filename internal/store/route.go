@@ -26,6 +26,11 @@ var routeTable = newTable("routes", []string{"merchant_id", "operation", "method
 	intColumn("share", func(r *routeRow) *int { return &r.Share }),
 )
 
+var routeHash = routeTable.hashOf("merchant_id", "operation", "method", "position", "account", "minimum", "maximum", "share")
+
+var routesOfMerchant = "SELECT " + routeTable.selected + ` FROM routes t
+	WHERE t.merchant_id = $1 ORDER BY t.operation, t.method, t.position`
+
 func scanRoute(r db.Scanner) (routeRow, error) {
 	var v routeRow
 	return v, routeTable.scan(r, &v)
@@ -34,7 +39,7 @@ func scanRoute(r db.Scanner) (routeRow, error) {
 // SetRoutes replaces the routes of a merchant for an operation and a method by these
 // accounts, in order. None removes them.
 func (tx *Tx) SetRoutes(ctx context.Context, merchant payment.ID, operation payment.Operation, method payment.Method, list []payment.Route) error {
-	if err := tx.lockMerchant(ctx, merchant); err != nil { // else two concurrent changes would refuse each other
+	if _, err := tx.soundMerchant(ctx, merchant); err != nil { // locked: else two concurrent changes would refuse each other
 		return err
 	}
 	if _, err := tx.Exec(ctx, "DELETE FROM routes WHERE merchant_id = $1 AND operation = $2 AND method = $3",
@@ -44,7 +49,10 @@ func (tx *Tx) SetRoutes(ctx context.Context, merchant payment.ID, operation paym
 	for i := range list {
 		list[i].Operation, list[i].Method = operation, method
 	}
-	return tx.addRoutes(ctx, merchant, list)
+	if err := tx.addRoutes(ctx, merchant, list); err != nil {
+		return err
+	}
+	return tx.signMerchant(ctx, merchant)
 }
 
 // addRoutes adds the first routes of a merchant for their operations and methods.
@@ -63,13 +71,13 @@ func (tx *Tx) addRoutes(ctx context.Context, merchant payment.ID, list []payment
 	return tx.InsertNew(ctx, routeTable.insert, rows...)
 }
 
-// routes reads routes, each merchant's by operation, method and position.
-func (s *Store) routes(ctx context.Context, text string, args ...any) (map[payment.ID][]payment.Route, error) {
-	rows, err := s.db.Query(ctx, text, args...)
+// readRoutes reads routes, each merchant's by operation, method and position.
+func readRoutes(ctx context.Context, q querier, text string, args ...any) (map[payment.ID][]routeRow, error) {
+	rows, err := q.Query(ctx, text, args...)
 	list, err := db.Collect(rows, err, scanRoute)
-	of := map[payment.ID][]payment.Route{}
+	of := map[payment.ID][]routeRow{}
 	for i := range list {
-		of[list[i].merchant] = append(of[list[i].merchant], list[i].Route)
+		of[list[i].merchant] = append(of[list[i].merchant], list[i])
 	}
-	return of, s.db.ReadError("routes", err)
+	return of, err
 }

@@ -86,6 +86,7 @@ func Migrate(ctx context.Context, o db.Options) (applied []int64, err error) {
 		// The platform itself, with the zero id. Money whose merchant cannot be found is booked on
 		// its accounts.
 		platform := Merchant{Name: PlatformName, Limits: limits.Default(), ClosedAt: now, CreatedAt: now}
+		platform.mac = merchantHash.mac(o.Keys, &platform)
 		if _, err := to.ExecContext(ctx, merchantTable.insert.One(), merchantTable.row(&platform)...); err != nil {
 			return fmt.Errorf("store: create the platform: %w", err)
 		}

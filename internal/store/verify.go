@@ -89,6 +89,7 @@ var keyedChecks = []struct {
 	{"receivables", proveReceivables},
 	{"rows", proveOpens},
 	{"chain", proveEntries},
+	{"hashes", proveAuthentic},
 	{"decisions", proveDecisions},
 	{"credentials", proveCredentials},
 }

@@ -73,14 +73,14 @@ func opens(keys *db.Keyring, cell db.AssociatedData, sealed []byte) bool {
 func proveOpens(ctx context.Context, q querier, keys *db.Keyring, merchant payment.ID) (Proof, error) {
 	p := Proof{Check: "rows", Proves: "the rows of orders, events, webhook endpoints and defenses can be decoded, and what is sealed in them opens", Defects: []Defect{}}
 	for i := range openedTables {
-		if err := openedTables[i].prove(ctx, q, keys, merchant, &p); err != nil {
+		if err := openedTables[i].prove(ctx, q, keys, merchant, "cannot be decoded or decrypted", &p); err != nil {
 			return p, err
 		}
 	}
 	return p, nil
 }
 
-func (o *opened) prove(ctx context.Context, q querier, keys *db.Keyring, merchant payment.ID, p *Proof) error {
+func (o *opened) prove(ctx context.Context, q querier, keys *db.Keyring, merchant payment.ID, defect string, p *Proof) error {
 	text := "SELECT " + o.columns + ", t." + o.key + " FROM " + o.table + " t WHERE t.merchant_id = $1 AND t." + o.key + " > $2 ORDER BY t." + o.key + " LIMIT $3"
 	after := o.first
 	for n := o.page; n == o.page; {
@@ -93,7 +93,7 @@ func (o *opened) prove(ctx context.Context, q querier, keys *db.Keyring, merchan
 			switch {
 			case err != nil || !damaged:
 			case len(p.Defects) < DefectsMax:
-				p.Defects = append(p.Defects, Defect{ID: id.String(), Detail: "a row of " + o.table + " cannot be decoded or decrypted"})
+				p.Defects = append(p.Defects, Defect{ID: id.String(), Detail: "a row of " + o.table + " " + defect})
 			default:
 				p.More = true
 			}

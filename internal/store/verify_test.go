@@ -281,6 +281,8 @@ var corruptions = []struct {
 	{"a counted payout is not counted", "UPDATE payouts SET counters = 0 WHERE reference_id = 'completed'", "limits"},
 	{"an approval is lost", "DELETE FROM approvals WHERE action = 'approved'", "approvals"},
 	{"the one who asked approved", "UPDATE approvals SET actor = 'credential:a'", "approvals"},
+	{"an approval gets another author", "UPDATE approvals SET actor = 'credential:c' WHERE action = 'approved'", "hashes"},
+	{"a payout needs no approval", "UPDATE payouts SET approval = 'none' WHERE reference_id = 'approved'", "hashes"},
 	{"a payout was sent without approval", "UPDATE payouts SET approval = 'required' WHERE reference_id = 'approved'", "approvals"},
 	{"a payout leaves its batch", "UPDATE payouts SET batch_id = merchant_id WHERE reference_id = 'batch-0'", "batches"},
 	{"a payout of a batch grows", "UPDATE payouts SET amount = amount + 1 WHERE reference_id = 'batch-0'", "batches payouts"},

@@ -200,7 +200,7 @@ func (s snapshot) changes(after snapshot) string {
 // difference lists the changed columns of a row; for JSON documents the changed members.
 func difference(was, is row) (list []string) {
 	for _, column := range slices.Sorted(maps.Keys(is)) {
-		if was[column] == is[column] || column == "updated_at" {
+		if was[column] == is[column] || column == "updated_at" || column == "approval_mac" {
 			continue
 		}
 		if column == "details" {

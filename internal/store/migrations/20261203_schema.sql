@@ -40,7 +40,8 @@ CREATE TABLE settings (
 
 -- Reference table. number begins every external id of the merchant. limits is a JSON
 -- object; that of the platform has the limits of new merchants. The secrets are sealed; the
--- previous one signs too until its time.
+-- previous one signs too until its time. mac is a keyed hash of the other columns and of the
+-- merchant's routes and valid prices: if it does not fit, no new order is accepted.
 CREATE TABLE merchants (
     id             BYTEA  NOT NULL PRIMARY KEY,
     number         BIGINT NOT NULL UNIQUE,
@@ -53,7 +54,8 @@ CREATE TABLE merchants (
     webhook_hosts  TEXT   NOT NULL,
     limits         TEXT   NOT NULL,
     closed_at      BIGINT NOT NULL,
-    created_at     BIGINT NOT NULL
+    created_at     BIGINT NOT NULL,
+    mac            BYTEA  NOT NULL
 );
 CREATE UNIQUE INDEX merchants_name ON merchants (name);
 
@@ -209,7 +211,8 @@ CREATE INDEX charges_claimed ON charges (claimed_by) WHERE length(claimed_by) > 
 -- batch_id is empty if the payout was requested alone. counters are the bits of the
 -- counters in limit_counters that the payout was added to; key_hash is empty if none of
 -- them is by Pix key. counted_at is when it was approved, if that moved it to another day or
--- night; else 0: created_at has them.
+-- night; else 0: created_at has them. approval_mac is a keyed hash of approval and of the columns
+-- that say what is paid: a payout is sent only if it is right.
 CREATE TABLE payouts (
     merchant_id     BYTEA  NOT NULL,
     id              BYTEA  NOT NULL,
@@ -226,6 +229,7 @@ CREATE TABLE payouts (
     webhook_url     TEXT   NOT NULL,
     webhook_disabled BIGINT NOT NULL,
     approval        TEXT   NOT NULL,
+    approval_mac    BYTEA  NOT NULL,
     batch_id        BYTEA  NOT NULL,
     counters        BIGINT NOT NULL,
     counted_at      BIGINT NOT NULL,
@@ -281,7 +285,7 @@ CREATE TABLE payout_batches (
 CREATE UNIQUE INDEX payout_batches_external ON payout_batches (merchant_id, external_id);
 CREATE INDEX payout_batches_open ON payout_batches (id) WHERE completed_at = 0;
 
--- What was done about the approval of a payout: appended, never changed. The row with number
+-- What was done about the approval of a payout: appended, never changed. mac is a keyed hash of the row. The row with number
 -- 0 names who requested the payout, and how many approvals are needed.
 CREATE TABLE approvals (
     merchant_id BYTEA  NOT NULL,
@@ -292,6 +296,7 @@ CREATE TABLE approvals (
     reason      TEXT   NOT NULL,
     needed      BIGINT NOT NULL,
     created_at  BIGINT NOT NULL,
+    mac         BYTEA  NOT NULL,
     PRIMARY KEY (merchant_id, payout_id, number)
 ) {{narrow}};
 

@@ -105,7 +105,7 @@ func TestKnownKeys(t *testing.T) {
 // Changes of payouts that need approval, or that limits refuse, which no gateway makes.
 func TestApprovalCorruptionsAreReported(t *testing.T) {
 	t.Parallel()
-	const insert = "INSERT INTO approvals (merchant_id, payout_id, number, action, actor, reason, needed, created_at) "
+	const insert = "INSERT INTO approvals (mac, merchant_id, payout_id, number, action, actor, reason, needed, created_at) "
 	eachEngine(t, func(s *scene) {
 		s.waitForApproval("waits")
 		s.relax()
@@ -115,12 +115,12 @@ func TestApprovalCorruptionsAreReported(t *testing.T) {
 		}{
 			{"queued without approval", "step is queued", []string{"UPDATE payouts SET step = 'queued' WHERE step = 'approval'"}},
 			{"approved by the credential that asked", "row 1 about its approval is approved", []string{
-				insert + "SELECT merchant_id, payout_id, 1, 'approved', actor, '', 0, 1 FROM approvals"}},
-			{"expired too soon", "row 1 about its approval is expired", []string{insert + "SELECT merchant_id, payout_id, 1, 'expired', '', '', 0, created_at FROM approvals"}},
-			{"approved, and still waiting", "step is approval", []string{insert + "SELECT merchant_id, payout_id, 1, 'approved', 'credential:boss', '', 0, 1 FROM approvals"}},
+				insert + "SELECT '', merchant_id, payout_id, 1, 'approved', actor, '', 0, 1 FROM approvals"}},
+			{"expired too soon", "row 1 about its approval is expired", []string{insert + "SELECT '', merchant_id, payout_id, 1, 'expired', '', '', 0, created_at FROM approvals"}},
+			{"approved, and still waiting", "step is approval", []string{insert + "SELECT '', merchant_id, payout_id, 1, 'approved', 'credential:boss', '', 0, 1 FROM approvals"}},
 			{"decided twice", "row 2 about its approval is approved", []string{
-				insert + "SELECT merchant_id, payout_id, 1, 'rejected', 'credential:boss', '', 0, 1 FROM approvals",
-				insert + "SELECT merchant_id, payout_id, 2, 'approved', 'credential:chief', '', 0, 1 FROM approvals WHERE number = 0"}},
+				insert + "SELECT '', merchant_id, payout_id, 1, 'rejected', 'credential:boss', '', 0, 1 FROM approvals",
+				insert + "SELECT '', merchant_id, payout_id, 2, 'approved', 'credential:chief', '', 0, 1 FROM approvals WHERE number = 0"}},
 		} {
 			s.want(row.name, s.corrupt(row.sql, nil), LimitsHold, row.words)
 		}

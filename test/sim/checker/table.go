@@ -50,7 +50,7 @@ var tables = [...]watchedTable{
 	payoutTable: {
 		name: "payouts", merchant: "merchant_id", id: "id", columns: func(c *columns) { c.payout(&orderRow{}) },
 		unread:    []string{"pix_key_type", "beneficiary", "fingerprint", "idempotency_key"},
-		unchecked: []string{"processor_id", "approval", "counters", "sent_at", "completed_at"},
+		unchecked: []string{"processor_id", "approval", "approval_mac", "counters", "sent_at", "completed_at"},
 		invariant: SingleOrder, thing: "payout",
 	},
 	sendTable: {
@@ -127,7 +127,7 @@ var tables = [...]watchedTable{
 	},
 	approvalTable: {
 		name: "approvals", merchant: "merchant_id", id: "payout_id", columns: func(c *columns) { c.approval(&approvalRow{}) },
-		unread: []string{"reason"}, invariant: LimitsHold, thing: "approval",
+		unread: []string{"reason", "mac"}, invariant: LimitsHold, thing: "approval",
 	},
 	chargeTable: {
 		name: "charges", merchant: "merchant_id", id: "payin_id", columns: func(c *columns) { c.charge(&chargeRow{}) },
