@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/porteira/porteira/internal/payment"
@@ -15,7 +16,7 @@ import (
 func chargeRequest(m *store.Merchant, p *payment.Payin, personal payment.PersonalData) processor.ChargeRequest {
 	return processor.ChargeRequest{
 		ExternalID: p.ExternalID, Method: p.Method, Amount: p.Amount, ExpiresAt: p.ExpiresAt,
-		DueDate: p.Details.DueDate, Installments: p.Details.Installments, Description: p.Details.Description,
+		DueDate: p.Details.DueDate, Installments: p.Details.Installments, Description: strings.TrimSpace(p.Details.Description),
 		MerchantName: m.Name, MerchantCity: m.City, Personal: personal,
 	}
 }

@@ -273,7 +273,7 @@ func TestCustomersOfOneDocument(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	names := map[string]bool{}
-	for _, name := range []string{"Maria da Silva", "Maria Souza", "Maria da Silva"} {
+	for _, name := range []string{"Maria da Silva", "Maria Souza", " Maria da Silva "} {
 		r := chargeOf
 		r.ExternalID, r.Personal.Customer = h.newID(), []byte(`{"name":"`+name+`","document":"52998224725"}`)
 		if got := h.driver.Charge(t.Context(), r, willing); got.Outcome != processor.Done {
