@@ -39,7 +39,7 @@ func (s *Service) Compared(ctx context.Context, id string, d store.Decision) (st
 		return a, err
 	}
 	if !frozen(id) {
-		return a, problem.New(problem.InvalidState, "The payouts of the account do not wait after a restore.")
+		return a, problem.New(problem.InvalidState, "The payouts of the account do not wait.")
 	}
 	now := s.Env.Clock.Now()
 	v := store.Case{ID: s.Env.IDs.NewID(now), Kind: store.CaseAccountFrozen, Params: store.Params{"processor": id}}

@@ -122,7 +122,7 @@ func (c *Core) useCases(o *CoreOptions, deliveries *delivery.Queue) {
 		Frozen: c.Node.Frozen, History: c.Node.History, Wanted: c.Endpoints.Registry.Wants, Requested: o.Wakers[WorkerSend].Wake,
 	})
 	c.Refunds = refund.New(refund.Options{
-		Store: o.Store, Writer: c.Writer, Env: o.Env, Processors: o.Processors, Frozen: c.Node.Frozen, History: c.Node.History,
+		Store: o.Store, Writer: c.Writer, Env: o.Env, Processors: o.Processors, Frozen: c.Node.Frozen, History: c.Node.History, RestoredAt: c.Node.RestoredAt,
 		Requested: o.Wakers[WorkerSend].Wake,
 	})
 	c.Disputes = dispute.New(dispute.Options{

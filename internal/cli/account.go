@@ -45,7 +45,7 @@ type accountView struct {
 	Driver      string            `json:"driver"`
 	Merchant    string            `json:"merchant,omitempty"` // name; "" if all share it
 	State       string            `json:"state"`
-	Frozen      bool              `json:"frozen"` // payouts and refunds wait after a restore
+	Frozen      bool              `json:"frozen"` // payouts and refunds wait after a cold start
 	Settings    map[string]string `json:"settings"`
 	Secrets     []string          `json:"secrets"` // names only
 	NoticeURL   string            `json:"noticeUrl"`
@@ -93,6 +93,7 @@ func (v *accountView) state() string {
 type accountFacts struct {
 	merchants map[payment.ID]string // names
 	frozen    func(id string) bool
+	startedAt time.Time    // of the last cold start
 	stopping  []store.Case // which stop payouts
 }
 
@@ -108,6 +109,11 @@ func readAccountFacts(ctx context.Context, a *app.Admin) (*accountFacts, error) 
 	if f.frozen, err = a.Accounts.Frozen(ctx); err != nil {
 		return nil, err
 	}
+	inst, err := a.Store.ReadInstallation(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f.startedAt = inst.RestoredAt
 	f.stopping, err = a.Store.StoppingCases(ctx)
 	return f, err
 }
@@ -241,7 +247,7 @@ func (c *accountList) Run(r *runner, root *commands) error {
 		for i := range list {
 			v := viewAccount(a, &list[i], facts)
 			views[i] = v
-			rows = append(rows, []string{v.ID, v.Driver, orAll(v.Merchant), v.state(), untilDay(v.Certificate), stamp(v.CreatedAt), stamp(v.UpdatedAt), strconv.FormatInt(v.Version, 10), v.Health})
+			rows = append(rows, []string{v.ID, v.Driver, orAll(v.Merchant), v.state(), untilDay(v.Certificate), stamp(v.CreatedAt), stamp(v.UpdatedAt), strconv.FormatInt(v.Version, 10), briefHealth(a, &list[i], facts, v.Health)})
 		}
 		return r.out.show(views, func(w io.Writer) { table(w, rows) })
 	})
@@ -369,7 +375,7 @@ func (c *accountResume) Run(r *runner, root *commands) error {
 		if frozen, other := a.Accounts.Frozen(r.ctx); other != nil || !frozen(c.Name) {
 			return err
 		}
-		return errors.New(detail(err) + " Its payouts wait after a restore: once the transfers are compared, use --transfers-compared --reason TEXT --evidence TEXT.")
+		return errors.New(detail(err) + " Its payouts wait since the gateway's last start: once the transfers are compared, use --transfers-compared --reason TEXT --evidence TEXT.")
 	})
 }
 
@@ -397,7 +403,7 @@ func setState(r *runner, root *commands, name string, to payment.AccountState, e
 			return err
 		}
 		if frozen(name) {
-			first += " Its payouts and refunds still wait after the restore; health says until when."
+			first += " Its payouts and refunds still wait since the gateway's last start; health says until when."
 		}
 		return showAccount(r, a, &v, first)
 	})

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/porteira/porteira/internal/app"
+	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 )
 
@@ -31,7 +32,7 @@ func stopsOf(a *app.Admin, v *store.Account, f *accountFacts) (list []string) {
 		list = append(list, "cannot be opened: porteira account test "+v.ID+" says why")
 	}
 	if waits(a, v, f) {
-		list = append(list, "payouts and refunds wait after a restore, also new ones at other accounts, until this account's lists have been read; if a list cannot be read, compare the statement, then: porteira account resume "+v.ID+" --transfers-compared --reason TEXT --evidence TEXT")
+		list = append(list, "payouts and refunds wait since the gateway's last start, also new ones at other accounts, until this account's lists have been read"+earliest(a, v, f)+"; if a list cannot be read, compare the statement, then: porteira account resume "+v.ID+" --transfers-compared --reason TEXT --evidence TEXT")
 	}
 	for i := range f.stopping {
 		if f.stopping[i].StopsAccount == v.ID {
@@ -41,7 +42,24 @@ func stopsOf(a *app.Admin, v *store.Account, f *accountFacts) (list []string) {
 	return list
 }
 
-// waits reports whether payouts or refunds of an account wait after a restore.
+// earliest says how long an account waits at least, if that has not passed.
+func earliest(a *app.Admin, v *store.Account, f *accountFacts) string {
+	at := processor.ReadableAt(a.Registry.Find(v.ID), f.startedAt)
+	if !at.After(a.Clock.Now()) {
+		return ""
+	}
+	return ", at the earliest at " + stamp(at)
+}
+
+// briefHealth is health as a list of accounts shows it.
+func briefHealth(a *app.Admin, v *store.Account, f *accountFacts, health string) string {
+	if waits(a, v, f) && len(stopsOf(a, v, f)) == 1 && len(failingFeeds(a, v.ID)) == 0 {
+		return "waits"
+	}
+	return health
+}
+
+// waits reports whether payouts or refunds of an account wait after a cold start.
 func waits(a *app.Admin, v *store.Account, f *accountFacts) bool {
 	return a.Registry.Waits(v.ID) && f.frozen(v.ID)
 }

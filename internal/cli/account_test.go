@@ -23,11 +23,11 @@ func TestFrozenAccount(t *testing.T) {
 		args, want string
 		code       int
 	}{
-		{"account list", "sandbox sandbox (all) frozen - TIME TIME 1 payouts and refunds wait after a restore, also new ones at other accounts, until this account's lists have been read; if a list cannot be read, compare the statement, then: porteira account resume sandbox --transfers-compared --reason TEXT --evidence TEXT\n", 0},
-		{"account resume sandbox", "porteira: The account is live already. Its payouts wait after a restore: once the transfers are compared, use --transfers-compared --reason TEXT --evidence TEXT.", 1},
+		{"account list", "sandbox sandbox (all) frozen - TIME TIME 1 waits\n", 0},
+		{"account resume sandbox", "porteira: The account is live already. Its payouts wait since the gateway's last start: once the transfers are compared, use --transfers-compared --reason TEXT --evidence TEXT.", 1},
 		{"account suspend sandbox", " state suspended, frozen\n", 0},
-		{"account show sandbox", " health payouts and refunds wait after a restore, ", 0},
-		{"account drain sandbox", "it takes no new orders. Its payouts and refunds still wait after the restore; health says until when.\n", 0},
+		{"account show sandbox", " health payouts and refunds wait since the gateway's last start, ", 0},
+		{"account drain sandbox", "it takes no new orders. Its payouts and refunds still wait since the gateway's last start; health says until when.\n", 0},
 		{"account show sandbox --json", "\"state\": \"draining\",\n \"frozen\": true,\n", 0},
 		{"account resume sandbox", " state frozen\n", 0},
 		{"account resume sandbox --transfers-compared", "porteira: --reason: Required. --evidence: Required.", 2},
@@ -37,7 +37,7 @@ func TestFrozenAccount(t *testing.T) {
 		{"account show sandbox", " health ok\n", 0},
 		{"case list", "No open cases", 0},
 		{"verify", "decisions", 0},
-		{"account resume sandbox --transfers-compared --reason compared --evidence statement", "porteira: The payouts of the account do not wait after a restore.", 1},
+		{"account resume sandbox --transfers-compared --reason compared --evidence statement", "porteira: The payouts of the account do not wait.", 1},
 	} {
 		stdout, stderr := s.run(tt.code, strings.Fields(tt.args)...)
 		if got := regexp.MustCompile(` +`).ReplaceAllString(stdout+stderr, " "); !strings.Contains(got, tt.want) {

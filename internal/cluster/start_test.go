@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -117,6 +118,12 @@ func TestNoMoreLeavesThanThereWas(t *testing.T) {
 			}
 		}
 		refused(problem.Unavailable)
+		lag := back.Bank.Profiled.Transfer.QuietPeriod
+		_, _, err := back.Payouts.Request(t.Context(), back.Merchant, coretest.PayoutRequest("new", 1))
+		if p, _ := errors.AsType[*problem.Error](err); p == nil || p.RetryAfter < lag || p.RetryAfter > lag+5*time.Second ||
+			!strings.Contains(p.Detail, ": at the earliest at "+back.Node.RestoredAt().Add(lag).Format(time.RFC3339)) {
+			t.Errorf("answered %+v, want until %v later", p, lag)
+		}
 		back.ReadFeeds()
 		back.Heartbeat()
 		refused(problem.Unavailable) // a call that was in flight may still be listed

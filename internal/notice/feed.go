@@ -195,7 +195,7 @@ func (s *Service) readFeed(ctx context.Context, f store.Feed) (entries int) {
 		}
 		specs := feeder.Feeds()
 		op.after, op.last = clearedAfter(f.FeedKey, specs), endsWait(f.FeedKey, proc, specs)
-		op.quiet, op.wait = quietOf(f.FeedKey, proc.Profile()), cmp.Or(specs[processor.Feed(f.Feed)].Every, feedEvery)
+		op.quiet, op.wait = proc.Profile().Lag(processor.Feed(f.Feed)), cmp.Or(specs[processor.Feed(f.Feed)].Every, feedEvery)
 		v.Page, v.err = s.readPage(ctx, f, proc, feeder)
 		if v.err == nil && f.Cleared != s.Queue.node.History() && f.FeedKey == store.Transfers(f.Account) {
 			op.parked, v.err = s.hasUnreadable(ctx, f.FeedKey)
@@ -276,7 +276,7 @@ type endFeed struct {
 	failure string
 	wait    time.Duration // until the next read
 	began   time.Time     // before the page was read
-	quiet   time.Duration // see quietOf
+	quiet   time.Duration // how long after a request an entry may be missing
 	parked  bool          // an entry that may be a transfer of ours is not booked
 	history int64         // of the database, if the list was not complete in it; else 0
 	after   []store.FeedKey

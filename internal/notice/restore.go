@@ -48,19 +48,6 @@ func endsWait(k store.FeedKey, proc processor.Processor, specs map[processor.Fee
 	return k == store.Transfers(k.Account) || k.Feed == string(processor.FeedRefunds) && !lists && !sends
 }
 
-// quietOf is how long after a restore an entry may be missing in a list, because its request was in
-// flight.
-func quietOf(k store.FeedKey, p processor.Profile) time.Duration {
-	switch processor.Feed(k.Feed) {
-	case processor.FeedTransfers:
-		return p.Transfer.QuietPeriod
-	case processor.FeedRefunds:
-		return p.Refund.QuietPeriod
-	default:
-		return 0
-	}
-}
-
 // allRead is allCleared of stored feeds.
 func allRead(keys []store.FeedKey, stored map[store.FeedKey]store.Feed, history int64) bool {
 	return !slices.ContainsFunc(keys, func(k store.FeedKey) bool { return stored[k].Cleared != history })

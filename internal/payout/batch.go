@@ -139,7 +139,7 @@ func (s *Service) moveItems(m store.Merchant, r *wire.PayoutBatchRequest, op *ba
 // and inserted: that work would be lost, and would delay others. After a restore it refuses none,
 // because found transfers give money back, which only the commit knows.
 func (s *Service) refuseEarly(ctx context.Context, m *store.Merchant, payouts []payment.Payout) error {
-	if s.History() > 0 {
+	if !s.ProvedAt().IsZero() || len(AwaitedAccounts(s.Processors, m, s.RestoredAt(), s.Frozen)) > 0 {
 		return nil
 	}
 	ids := make([]store.ExternalRef, len(payouts))

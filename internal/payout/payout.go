@@ -50,7 +50,7 @@ type Service struct {
 func New(o Options) *Service { return &Service{Options: o} }
 
 // errRestored means that the database is an older copy, and no process has detected that yet.
-var errRestored = problem.New(problem.Unavailable, "The database was just restored from a backup. Send the same request again later.").WithRetryAfter(frozenRetry)
+var errRestored = problem.New(problem.Unavailable, "The database was just restored from a backup. Send the same request again later.").WithRetryAfter(begunRetry)
 
 // sentBeforeRestore reports whether a payout that the database shows as unsent may have been sent
 // before a restore. The merchant's balances are loaded. It returns errRestored if the database has a

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/porteira/porteira/internal/commit"
@@ -56,7 +54,7 @@ type RequestOp struct {
 	in       *store.NewPayout
 	limits   *limits.Payout
 	approval store.Approval // its request, if the payout needs one
-	awaited  []string       // accounts because of which new payouts are refused after a restore
+	frozen   *problem.Error // why new payouts are refused after a cold start; nil if they are not
 	history  int64          // of the database, as of this process's last heartbeat; 0 if it was never restored
 	// elsewhere is the account of the found transfer, if it is not the payout's.
 	elsewhere string
@@ -104,7 +102,7 @@ func (s *Service) newIdentity() identity {
 
 func (s *Service) newRequestOp(m store.Merchant, r *wire.PayoutRequest, p payment.Payout) (*RequestOp, error) {
 	in, err := s.Store.NewPayout(p, r.Fingerprint, r.IdempotencyKey)
-	op := &RequestOp{in: in, limits: &m.Limits.Payout, approval: approvalRequest(&m, &p, r), awaited: s.awaited(&m, p.Processor), history: s.History(), Payout: p}
+	op := &RequestOp{in: in, limits: &m.Limits.Payout, approval: approvalRequest(&m, &p, r), frozen: s.frozen(&m, p.Processor), history: s.History(), Payout: p}
 	if err == nil && s.Wanted != nil && s.Wanted(m.ID, payment.EventPayoutCreated) {
 		op.announced = wire.UndecidedPayout(&p, payment.Approvals{Needed: op.approval.Needed}, false)
 	}
@@ -118,8 +116,9 @@ func approvalRequest(m *store.Merchant, p *payment.Payout, r *wire.PayoutRequest
 	}
 }
 
-// awaited are AwaitedAccounts and, if it is frozen, the account of a new payout.
-func (s *Service) awaited(m *store.Merchant, account string) []string {
+// frozen is the refusal of a new payout because of AwaitedAccounts, or because its account is frozen;
+// nil if nothing is.
+func (s *Service) frozen(m *store.Merchant, account string) *problem.Error {
 	if s.History() == 0 {
 		return nil
 	}
@@ -127,7 +126,10 @@ func (s *Service) awaited(m *store.Merchant, account string) []string {
 	if s.Frozen(account) && !slices.Contains(list, account) {
 		list = append(list, account)
 	}
-	return list
+	if len(list) == 0 {
+		return nil
+	}
+	return processor.ErrFrozen("Payouts", s.Processors, list, s.RestoredAt(), s.Env.Clock.Now())
 }
 
 // AwaitedAccounts are the accounts, sorted, because of which new payouts of a merchant are refused
@@ -221,10 +223,10 @@ func (v *RequestOp) Decide(l *store.Loaded, c *store.Changes) error {
 	case l.PayoutsStopped(in.Merchant):
 		return refuse(problem.New(problem.Unavailable, "The operator has stopped this merchant's payouts until a case is resolved. The referenceId remains unused.").
 			WithRetryAfter(stoppedRetryAfter))
-	case len(v.awaited) > 0:
-		return refuse(errFrozen.With(fmt.Errorf("payout: accounts whose lists are not read since the restore: %s", strings.Join(v.awaited, ", "))))
+	case v.frozen != nil:
+		return refuse(v.frozen)
 	case l.HistoryOf(in.Merchant).Number > v.history: // another process has found that it was restored
-		return refuse(errFrozen)
+		return refuse(errBegun)
 	case adopts && found.Processor != in.Processor:
 		v.elsewhere = found.Processor
 		return refuse(errElsewhere)
@@ -284,11 +286,11 @@ func (v *RequestOp) adopt(l *store.Loaded, c *store.Changes, found store.FoundTr
 	return nil
 }
 
-// frozenRetry is the Retry-After of a request that is refused after a restore.
-const frozenRetry = 10 * time.Second
+// errBegun means that another process has found a restore, since this one's last heartbeat.
+var errBegun = problem.New(problem.Unavailable, "The database was just restored from a backup. The referenceId remains unused. Send the same request again later.").WithRetryAfter(begunRetry)
 
-var errFrozen = problem.New(problem.Unavailable, "Payouts wait since the gateway's last start, until the transfers at the processor have been compared with its database. "+
-	"The referenceId remains unused. Send the same request again later.").WithRetryAfter(frozenRetry)
+// begunRetry is the Retry-After of a request that comes before this process knows of a restore.
+const begunRetry = 10 * time.Second
 
 var errOtherAmount = problem.New(problem.ReferenceConflict, "This referenceId was used before the database was restored from a backup, for a payout of another amount.")
 

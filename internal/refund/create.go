@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/porteira/porteira/internal/commit"
@@ -59,9 +58,9 @@ type CreateOp struct {
 	created  time.Time
 	windows  Windows
 	ids      func(part int) string
-	// awaited are the accounts because of which new refunds are refused after a restore, as far as
-	// this process knows. history is the history of its last heartbeat.
-	awaited []string
+	// frozen is why new refunds are refused after a cold start, as far as this process knows; nil if
+	// they are not. history is the history of its last heartbeat.
+	frozen  *problem.Error
 	history int64
 
 	// Refund is the refund as it is stored: the new one, or the one that has its reference.
@@ -76,8 +75,8 @@ func (s *Service) NewCreateOp(m store.Merchant, payin payment.ID, r *wire.Refund
 	now := s.Env.Clock.Now().Truncate(time.Millisecond)
 	return &CreateOp{
 		request: r, merchant: m.ID, payin: payin, id: s.Env.IDs.NewID(now), created: now, windows: s.Windows(),
-		ids:     func(part int) string { return externalID(s.Store, &m, r.ReferenceID.V, part) },
-		awaited: s.awaited(m.ID), history: s.History(),
+		ids:    func(part int) string { return externalID(s.Store, &m, r.ReferenceID.V, part) },
+		frozen: s.frozen(m.ID), history: s.History(),
 	}
 }
 
@@ -123,11 +122,11 @@ func (v *CreateOp) Decide(l *store.Loaded, c *store.Changes) error {
 		v.Refund = r
 		return nil
 	}
-	if len(v.awaited) > 0 {
-		return errFrozen.With(fmt.Errorf("refund: accounts whose lists are not read since the restore: %s", strings.Join(v.awaited, ", ")))
+	if v.frozen != nil {
+		return v.frozen
 	}
 	if l.HistoryOf(v.merchant).Number > v.history { // another process has found that it was restored
-		return errFrozen
+		return errBegun
 	}
 	p, ok := l.Payin(v.merchant, v.payin)
 	if !ok {

@@ -21,10 +21,12 @@ type Options struct {
 	Writer     *write.Writer
 	Env        env.Env
 	Processors processor.Accounts
-	// Frozen reports whether refunds of an account wait after a restore. History is the number
-	// of the database's history, 0 if it was never restored; see [cluster.Node].
-	Frozen  func(account string) bool
-	History func() int64
+	// Frozen reports whether refunds of an account wait after a cold start. History is the number
+	// of the database's history, 0 if there was none, and RestoredAt its beginning; see
+	// [cluster.Node].
+	Frozen     func(account string) bool
+	History    func() int64
+	RestoredAt func() time.Time
 	// Requested is called after a refund was queued for sending.
 	Requested func()
 }
@@ -35,23 +37,25 @@ type Service struct{ Options }
 // New returns a Service.
 func New(o Options) *Service { return &Service{o} }
 
-// awaited are the accounts because of which new refunds of a merchant are refused after a restore:
-// their refunds have not been read, and the same request may have been paid there, with other parts.
-func (s *Service) awaited(merchant payment.ID) []string {
+// frozen is the refusal of a new refund of a merchant after a cold start; nil if none waits. The
+// refunds of some accounts have not been read, and the same request may have been paid there, with
+// other parts.
+func (s *Service) frozen(merchant payment.ID) *problem.Error {
 	if s.History() == 0 {
 		return nil
 	}
-	return slices.DeleteFunc(s.Processors.IDs(), func(id string) bool {
+	list := slices.DeleteFunc(s.Processors.IDs(), func(id string) bool {
 		_, refunds := s.Processors.Find(id).(processor.Refunder)
 		return !refunds || !s.Processors.OpenTo(id, merchant) || !s.Frozen(id)
 	})
+	if len(list) == 0 {
+		return nil
+	}
+	return processor.ErrFrozen("Refunds", s.Processors, list, s.RestoredAt(), s.Env.Clock.Now())
 }
 
-// frozenRetry is the Retry-After of a request that is refused after a restore.
-const frozenRetry = 10 * time.Second
-
-var errFrozen = problem.New(problem.Unavailable, "Refunds wait since the gateway's last start, until the refunds at the processor have been compared with its database. "+
-	"The referenceId remains unused. Send the same request again later.").WithRetryAfter(frozenRetry)
+// errBegun means that another process has found a restore, since this one's last heartbeat.
+var errBegun = problem.New(problem.Unavailable, "The database was just restored from a backup. The referenceId remains unused. Send the same request again later.").WithRetryAfter(10 * time.Second)
 
 // refundsMax bounds the refunds of a pay-in, failed ones included.
 const refundsMax = 200
