@@ -17,9 +17,13 @@ import (
 // slowly, before proving its origin.
 const readersShare = 8
 
-// loadedTimeout is the time for a body while more than half of the readers are in use. The
-// server's own is longer.
-const loadedTimeout = 2 * time.Second
+// Times for a body while more than half of the readers are in use, and while nearly all are: the
+// last eighth is free again soon, for notices whose body comes with their header. The server's own
+// is longer.
+const (
+	loadedTimeout = 2 * time.Second
+	fullTimeout   = 250 * time.Millisecond
+)
 
 var errOverloaded = problem.New(problem.Overloaded, "Too many notices are in flight. Send this one again later.")
 
@@ -37,17 +41,24 @@ func newReaders(n int) *readers {
 	return &readers{max: n, share: max(n/readersShare, 1), by: map[netip.Prefix]int{}}
 }
 
-// acquire takes a reader. loaded means that more than half are in use. ok is false if none
+// acquire takes a reader. timeout is the time for the body; 0 is the server's. ok is false if none
 // is free for the address.
-func (r *readers) acquire(address netip.Prefix) (loaded, ok bool) {
+func (r *readers) acquire(address netip.Prefix) (timeout time.Duration, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.open >= r.max || r.by[address] >= r.share {
-		return false, false
+		return 0, false
 	}
 	r.open++
 	r.by[address]++
-	return r.open > r.max/2, true
+	switch {
+	case r.open > r.max-r.max/8:
+		return fullTimeout, true
+	case r.open > r.max/2:
+		return loadedTimeout, true
+	default:
+		return 0, true
+	}
 }
 
 func (r *readers) release(address netip.Prefix) {
@@ -62,14 +73,14 @@ func (r *readers) release(address netip.Prefix) {
 // read reads a body, whose sender may be slow, before the notice takes a slot.
 func (h *Handler) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	address := env.NetworkOf(r.RemoteAddr)
-	loaded, ok := h.readers.acquire(address)
+	timeout, ok := h.readers.acquire(address)
 	if !ok {
 		return nil, errOverloaded
 	}
 	defer h.readers.release(address)
 	ctx := r.Context()
-	if loaded {
-		limit, cancel := h.clock.WithTimeout(ctx, loadedTimeout)
+	if timeout > 0 {
+		limit, cancel := h.clock.WithTimeout(ctx, timeout)
 		defer cancel()
 		stop := context.AfterFunc(limit, func() {
 			_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0)) // ends the read
