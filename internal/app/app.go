@@ -239,6 +239,9 @@ func (a *App) buildServers(ctx context.Context) error {
 	} else {
 		a.servers = append(a.servers, httpapi.Server(operator, a.log))
 	}
+	if a.cfg.Mode == config.Serve && a.cfg.ProxyIsClient() {
+		a.log.WarnContext(ctx, "clients behind a proxy on this machine share its address and limits: set trusted-proxies to the networks of your proxies")
+	}
 	var untrusted *slog.Logger
 	if a.cfg.Mode == config.Serve && !a.cfg.ProxyProtocol { // with it, the peer is the client
 		untrusted = a.log

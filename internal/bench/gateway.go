@@ -170,7 +170,7 @@ func (g *gateway) start(o *Options) error {
 	args := []string{"dev", "--log-format", "json"}
 	if !inSandbox(o) {
 		args = []string{"serve", "--bank", g.bank.url(), "--allow-http-webhooks", "--allow-networks", "127.0.0.0/8,::1/128",
-			"--accept-risk", "http-webhooks,unverified-database-tls,proxy-as-client", // its receivers are in this process
+			"--accept-risk", "http-webhooks,unverified-database-tls", // its receivers are in this process
 			"--credential-rate", "0", "--credential-in-flight", "0"} // one credential makes all the load
 	}
 	args = append(args, "--json", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--data", g.folder)

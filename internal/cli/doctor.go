@@ -100,6 +100,12 @@ func checkConfiguration(cfg *config.Config, invalid error) (findings []processor
 			Check: check, Detail: "the risk " + risk.Name + " is accepted: " + risk.GivesUp, Action: "Correct the setting, and remove the risk from accept-risk.",
 		})
 	}
+	if cfg.ProxyIsClient() {
+		findings = append(findings, processor.Finding{
+			Check: check, Detail: "trusted-proxies does not name a proxy on this machine: all clients behind it would have its address, for allow-lists and limits",
+			Action: "Set trusted-proxies to 127.0.0.0/8,::1/128 if a TLS proxy on this machine serves the clients.",
+		})
+	}
 	if cfg.BaseURL == "" && cfg.PublicURL == "" {
 		findings = append(findings, processor.Finding{
 			Check: check, Detail: "neither base-url nor public-url is set, so checkoutUrl has the listener's own address", Action: "Set public-url to an address that payers can reach, the same for all gateways of a database.",

@@ -50,7 +50,7 @@ func TestDefaults(t *testing.T) {
 	if want := netip.MustParsePrefix("127.0.0.0/8"); len(dev.AllowNetworks) != 2 || dev.AllowNetworks[0] != want {
 		t.Errorf("dev reaches %v", dev.AllowNetworks)
 	}
-	serve := load(t, config.Sources{Mode: config.Serve, Environ: []string{"PORTEIRA_MASTER_KEY=" + masterKey, "PORTEIRA_TRUSTED_PROXIES=::1/128"}})
+	serve := load(t, config.Sources{Mode: config.Serve, Environ: []string{"PORTEIRA_MASTER_KEY=" + masterKey}})
 	if serve.PublicMerchant != "" || serve.AllowHTTPWebhooks || serve.AllowNetworks != nil || serve.OpsListen == "" || !serve.LogJSON {
 		t.Errorf("serve allows more than its options: %+v", serve)
 	}
@@ -118,7 +118,7 @@ func TestFaults(t *testing.T) {
 		{"two faults", config.Sources{Mode: config.Dev, Environ: []string{"PORTEIRA_LISTEN=8080", "PORTEIRA_LOG_LEVEL=loud"}}, []string{
 			"listen (environment): write it as host:port", "log-level (environment): write debug, info, warn or error",
 		}},
-		{"no secrets in production", config.Sources{Mode: config.Serve, Environ: []string{"PORTEIRA_DATA=" + filepath.Dir(file), "PORTEIRA_ACCEPT_RISK=readable-secrets,proxy-as-client"}}, []string{"master-key is missing"}},
+		{"no secrets in production", config.Sources{Mode: config.Serve, Environ: []string{"PORTEIRA_DATA=" + filepath.Dir(file), "PORTEIRA_ACCEPT_RISK=readable-secrets"}}, []string{"master-key is missing"}},
 		{"a password that other users see", config.Sources{Mode: config.Dev, Flags: map[string]string{"database": "postgres://gw:p@127.0.0.1/n"}}, []string{"database (flag): other users of this machine can see a password in a flag: set PORTEIRA_DATABASE"}},
 		{"a password in the parameters", config.Sources{Mode: config.Admin, Flags: map[string]string{"database": "postgresql://127.0.0.1/n?user=gw&password=p"}}, []string{"database (flag): other users"}},
 		{"a PROXY header of anybody", config.Sources{Mode: config.Dev, Flags: map[string]string{"proxy-protocol": "true"}}, []string{"proxy-protocol needs trusted-proxies"}},

@@ -31,7 +31,6 @@ var Risks = []Risk{
 	{"clear-text-listen", "secrets and personal data are readable between the TLS proxy and this process", clearTextListen},
 	{"public-metrics", "anyone who reaches the API can read its metrics: routes, counts and load", publicMetrics},
 	{"public-profiling", "anyone who reaches ops-listen can read this process's memory, and slow it down", publicProfiling},
-	{"proxy-as-client", "all clients behind the proxy have its address: an allow-list admits all or none of them, and limits for one are limits for all", proxyAsClient},
 	{"any-proxy", "clients can forge the address that rates, blocks and allow-lists use", anyProxy},
 	{"webhooks-to-any-network", "merchants can reach internal services and the cloud's metadata through webhook URLs", webhooksToAnyNetwork},
 	{"http-webhooks", "events, and the data of orders in them, are sent in clear text", httpWebhooks},
@@ -122,14 +121,12 @@ func publicProfiling(c *Config) string {
 // loopback is the networks of this machine.
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
-func proxyAsClient(c *Config) string {
-	local := slices.ContainsFunc(c.TrustedProxies, func(p netip.Prefix) bool {
+// ProxyIsClient reports whether a proxy on this machine would be taken for the client. Right
+// credentials are served nevertheless, so it is no [Risk].
+func (c *Config) ProxyIsClient() bool {
+	return isLocalListener(c.Listen) && !slices.ContainsFunc(c.TrustedProxies, func(p netip.Prefix) bool {
 		return slices.ContainsFunc(loopback, p.Overlaps)
 	})
-	if !isLocalListener(c.Listen) || local {
-		return ""
-	}
-	return "clients reach a listener of this machine through a proxy on it, and trusted-proxies does not name it: set trusted-proxies to 127.0.0.0/8,::1/128"
 }
 
 // widest is the shortest prefix of a network of proxies: two halves of all addresses are all.

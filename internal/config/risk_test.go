@@ -44,8 +44,6 @@ var takers = []struct{ risk, name, value string }{
 	{"public-metrics", "ops-listen", ""},
 	{"", "trusted-proxies", "10.0.0.0/8,127.0.0.1/32"},
 	{"", "trusted-proxies", "::1/128"},
-	{"proxy-as-client", "trusted-proxies", ""},
-	{"proxy-as-client", "trusted-proxies", "10.0.0.0/8"},
 	{"any-proxy", "trusted-proxies", "10.0.0.0/8,0.0.0.0/0"},
 	{"any-proxy", "trusted-proxies", "0.0.0.0/1,128.0.0.0/1"},
 	{"any-proxy", "trusted-proxies", "::/0"},

@@ -43,7 +43,7 @@ func Config(t testing.TB, m config.Mode, environ []string, flags ...string) *con
 	t.Helper()
 	s := config.Sources{Mode: m, Environ: environ, Flags: map[string]string{"listen": "127.0.0.1:0"}}
 	if m == config.Serve { // the key is the same for all, and folders of tests are readable
-		s.Flags["accept-risk"] = "weak-master-key,readable-secrets,proxy-as-client"
+		s.Flags["accept-risk"] = "weak-master-key,readable-secrets"
 	}
 	for i := 0; i < len(flags); i += 2 {
 		if flags[i] == "database" { // its URL may have a password
