@@ -272,13 +272,25 @@ func (g *gateway) PayinPersonal(_ context.Context, merchant, id payment.ID) (pay
 	return p.personal, err
 }
 
+func (g *gateway) PersonalOf(_ context.Context, merchant payment.ID, payins []payment.ID) (map[payment.ID]payment.PersonalData, error) {
+	list := map[payment.ID]payment.PersonalData{}
+	for _, id := range payins {
+		p, err := g.payin(merchant, id)
+		if err != nil {
+			return nil, err
+		}
+		list[id] = p.personal
+	}
+	return list, nil
+}
+
 func (g *gateway) Charges(_ context.Context, _, payin payment.ID) ([]store.Charge, error) {
 	return g.charges[payin], g.err
 }
 
 // selects reports whether a filter selects an order.
 func selects(f store.Filter, id payment.ID, status, externalID string, at time.Time) bool {
-	return (f.Status == "" || f.Status == status) && (f.ExternalID == "" || f.ExternalID == externalID || f.PublicExternalID == externalID) &&
+	return (f.Status == "" || f.Status == status) && (len(f.Statuses) == 0 || slices.Contains(f.Statuses, status)) && (f.ExternalID == "" || f.ExternalID == externalID || f.PublicExternalID == externalID) &&
 		!at.Before(f.CreatedFrom) && (f.CreatedTo.IsZero() || at.Before(f.CreatedTo)) &&
 		(f.Before.IsZero() || slices.Compare(id[:], f.Before[:]) < 0)
 }

@@ -50,6 +50,8 @@ func TestListFilters(t *testing.T) {
 		"limit=200":                 "o4 o3 o2 o1 o0",
 		"status=CANCELED":           "o1",
 		"status=PENDING":            "o4 o3 o2 o0",
+		"status=CANCELED,PENDING":   "o4 o3 o2 o1 o0",
+		"status=PAID,CANCELED":      "o1",
 		"paymentMethod=CREDIT_CARD": "o3 o1",
 		"paymentMethod=CREDIT_CARD&status=PENDING":                        "o3",
 		"paymentMethod=BOLETO":                                            "",
@@ -131,7 +133,8 @@ func TestInvalidQueries(t *testing.T) {
 	for _, tt := range []struct{ path, invalid string }{
 		{"/payin?limit=0", "limit out_of_range"}, {"/payin?limit=201", "limit out_of_range"}, {"/payin?limit=x", "limit invalid_format"},
 		{"/payin?limit=", "limit invalid_format"}, {"/payin?limit=1&limit=1", "limit not_allowed"},
-		{"/payin?status=paid", "status not_allowed"}, {"/payin?status=COMPLETED", "status not_allowed"}, {"/payout?status=PAID", "status not_allowed"},
+		{"/payin?status=paid", "status not_allowed"}, {"/payin?status=PAID,", "status not_allowed"}, {"/payin?status=PAID,PAID", "status not_allowed"},
+		{"/payin?paidFrom=x&paidTo=y", "paidFrom invalid_format, paidTo invalid_format"}, {"/payin?expand=attempts", "expand not_allowed"}, {"/payout?paidFrom=x", "paidFrom unknown_field"}, {"/payin?status=COMPLETED", "status not_allowed"}, {"/payout?status=PAID", "status not_allowed"},
 		{"/payin?paymentMethod=", "paymentMethod not_allowed"}, {"/payout?paymentMethod=PIX", "paymentMethod unknown_field"},
 		{"/payin?referenceId=", "referenceId invalid_format"}, {"/payin?createdFrom=2026-03-01", "createdFrom invalid_format"},
 		{"/payin?createdTo=now", "createdTo invalid_format"}, {"/payin?createdFrom=2026-03-01T9:00:00Z", "createdFrom invalid_format"},
@@ -209,6 +212,15 @@ func TestResources(t *testing.T) {
 	}
 	if a := h.do("GET", payoutPath+"?expand=beneficiary", ""); a.text("beneficiary.name") != "Maria" {
 		t.Errorf("expanded to %s", a.body)
+	}
+	if a := h.do("GET", "/payin?expand=customer,items", ""); a.text("data.0.customer.name") != "Maria" || a.text("data.0.items.0.title") != "Livro" {
+		t.Errorf("the list is expanded to %s", a.body)
+	}
+	if a := h.do("GET", "/payin?expand=items", ""); strings.Contains(a.body, "Maria") || a.text("data.0.items.0.title") != "Livro" {
+		t.Errorf("the list is expanded to %s", a.body)
+	}
+	if a := h.do("GET", "/payout?expand=beneficiary", ""); a.text("data.0.beneficiary.name") != "Maria" {
+		t.Errorf("the list is expanded to %s", a.body)
 	}
 	unknown := h.do("GET", "/payin/019ca9a0-7c00-7c41-8f59-1f2e3d4c5b6a", "")
 	bare := strings.Replace(unknown.body, unknown.text("requestId"), "", 1)
@@ -347,6 +359,31 @@ func TestRangesOfEventsAreCountedOneAtATime(t *testing.T) {
 		a := h.do("POST", "/events/redeliver", strings.TrimSuffix(body, "}")+`,"endpointId":"`+id+`"}`)
 		if h.want("endpoint "+id, a, 422, "validation_failed"); a.text("errors.0.field") != "endpointId" {
 			t.Errorf("endpoint %s: %s", id, a.body)
+		}
+	}
+}
+
+// An unknown parameter or path is answered with the one that was meant.
+func TestSuggestions(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	for query, want := range map[string]string{
+		"/payin?cpf=52998224725": "use customerDocument", "/payout?cpf=52998224725": "use beneficiaryDocument", "/payin?e2e=E1": "use endToEndId",
+		"/payin?reference_id=1": "use referenceId", "/payin?createdfrom=1": "use createdFrom", "/payin?email=a": "use customerEmail", "/payin?statuss=PAID": "use status",
+		"/payin?page=2": "use cursor", "/statement?since=x": "use from", "/events?xyzzy=1": "which has cursor, limit", "/balance?x=1": "which has at", "/limits?x=1": "which has none",
+	} {
+		a := h.do("GET", query, "")
+		if h.want(query, a, 422, "validation_failed"); !strings.Contains(a.text("errors.0.detail"), want) {
+			t.Errorf("%s: %s", query, a.body)
+		}
+	}
+	for path, want := range map[string]string{
+		"/payin/x/refund": "Use /payin/{id}/refunds.", "/payin/": "Use /payin, without a slash", "/payout/x/": "Use /payout/{id},", "/payins": "Use /payin.", "/v1/payin": "Use /payin.", "/Payin": "Use /payin.",
+		"/payout-batch": "Use /payout-batches.", "/refund/x": "Use /refunds/{id}.", "/charges": "GET /openapi.json", "/" + strings.Repeat("a/", 99): "GET /openapi.json", "/inbound/x": "GET /openapi.json",
+	} {
+		a := h.do("POST", path, "{}")
+		if h.want(path, a, 404, "not_found"); !strings.Contains(a.text("detail"), want) {
+			t.Errorf("%s: %s", path, a.body)
 		}
 	}
 }

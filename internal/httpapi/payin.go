@@ -21,6 +21,7 @@ type Payins interface {
 type PayinReader interface {
 	Payin(ctx context.Context, merchant, id payment.ID) (payment.Payin, error)
 	PayinPersonal(ctx context.Context, merchant, id payment.ID) (payment.PersonalData, error)
+	PersonalOf(ctx context.Context, merchant payment.ID, payins []payment.ID) (map[payment.ID]payment.PersonalData, error)
 	Charges(ctx context.Context, merchant, payin payment.ID) ([]store.Charge, error)
 	Payins(ctx context.Context, merchant payment.ID, f store.Filter) ([]payment.Payin, error)
 }
@@ -126,13 +127,39 @@ func (a *API) personalData(c *call, id payment.ID, expand map[string]bool) (paym
 		return payment.PersonalData{}, nil
 	}
 	personal, err := a.reader.PayinPersonal(c.ctx, c.merchant.ID, id)
+	return expanded(personal, expand), err
+}
+
+// expandPayins makes a list show personal data of its pay-ins.
+func (a *API) expandPayins(l *listing[payment.Payin], expand map[string]bool) {
+	var personal map[payment.ID]payment.PersonalData
+	l.entryBytes = entryBytes + bodyMax
+	l.read = func(ctx context.Context, merchant payment.ID, f store.Filter) ([]payment.Payin, error) {
+		list, err := a.reader.Payins(ctx, merchant, f)
+		if err != nil {
+			return nil, err
+		}
+		ids := make([]payment.ID, len(list))
+		for i := range list {
+			ids[i] = list[i].ID
+		}
+		personal, err = a.reader.PersonalOf(ctx, merchant, ids)
+		return list, err
+	}
+	l.view = func(p *payment.Payin) ([]byte, error) {
+		return wire.ExpandedPayin(p, a.links(p), wire.PayinExpansion{Personal: expanded(personal[p.ID], expand)})
+	}
+}
+
+// expanded is the personal data that expand includes.
+func expanded(personal payment.PersonalData, expand map[string]bool) payment.PersonalData {
 	if !expand["customer"] {
 		personal.Customer = nil
 	}
 	if !expand["items"] {
 		personal.Items = nil
 	}
-	return personal, err
+	return personal
 }
 
 func (a *API) cancelPayin(c *call) error {
@@ -145,7 +172,9 @@ func (a *API) listPayins(c *call) error {
 	if reference, ok := q.get("referenceId"); ok && f.ExternalID != "" {
 		f.PublicExternalID = a.reader.ExternalID(&c.merchant, payment.OperationPublicPayin, reference)
 	}
-	f.Status = q.oneOf("status", texts(payment.PayinStatuses))
+	f.Status, f.Statuses = q.several("status", texts(payment.PayinStatuses))
+	f.PaidFrom, f.PaidTo = q.time("paidFrom"), q.time("paidTo")
+	expand := q.expand("customer", "items")
 	f.Method = payment.Method(q.oneOf("paymentMethod", texts(payment.Methods)))
 	a.find(q, &f)
 	a.findDocument(c, q, "customerDocument", store.SearchCustomerDocument, &f)
@@ -153,9 +182,13 @@ func (a *API) listPayins(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	return listOrders(a, c, f, listing[payment.Payin]{
+	l := listing[payment.Payin]{
 		read: a.reader.Payins,
 		id:   func(p *payment.Payin) payment.ID { return p.ID },
 		view: a.payinView, operation: payment.OperationPayin,
-	})
+	}
+	if len(expand) > 0 {
+		a.expandPayins(&l, expand)
+	}
+	return listOrders(a, c, f, l)
 }

@@ -87,7 +87,8 @@ func (a *API) cancelPayout(c *call) error {
 func (a *API) listPayouts(c *call) error {
 	q := c.query()
 	f := a.orderFilter(c, q, payment.OperationPayout)
-	f.Status = q.oneOf("status", texts(payment.PayoutStatuses))
+	f.Status, f.Statuses = q.several("status", texts(payment.PayoutStatuses))
+	expand := q.expand("beneficiary")
 	a.find(q, &f)
 	a.findKey(c, q, &f)
 	a.findDocument(c, q, "beneficiaryDocument", store.SearchBeneficiaryDocument, &f)
@@ -116,7 +117,7 @@ func (a *API) listPayouts(c *call) error {
 		},
 		id: func(p *payment.Payout) payment.ID { return p.ID },
 		view: func(p *payment.Payout) ([]byte, error) {
-			return wire.UndecidedPayout(p, counts[p.ID].Missing(), false), nil
+			return wire.UndecidedPayout(p, counts[p.ID].Missing(), expand["beneficiary"]), nil
 		},
 		operation: payment.OperationPayout,
 	})

@@ -64,7 +64,7 @@ func (q *query) done() error {
 	}
 	sort.Strings(unknown)
 	for _, name := range unknown {
-		q.fail(name, problem.CodeUnknownField, "is not a parameter of this route")
+		q.fail(name, problem.CodeUnknownField, "is not a parameter of this route"+q.hint(name))
 	}
 	if list := q.errs.List(); len(list) > 0 {
 		return problem.New(problem.ValidationFailed, "Invalid query parameters.").WithFields(list...)
@@ -93,6 +93,25 @@ func (q *query) oneOf(name string, allowed []string) string {
 		q.fail(name, problem.CodeNotAllowed, "must be one of "+strings.Join(allowed, ", "))
 	}
 	return value
+}
+
+// several parses a list of different values: one, or the list if there are more.
+func (q *query) several(name string, allowed []string) (one string, list []string) {
+	text, ok := q.get(name)
+	if !ok {
+		return "", nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		if !slices.Contains(allowed, part) || slices.Contains(list, part) {
+			q.fail(name, problem.CodeNotAllowed, "must be one of "+strings.Join(allowed, ", ")+", or several of them separated by commas, each at most once")
+			break
+		}
+		list = append(list, part)
+	}
+	if len(list) == 1 {
+		return list[0], nil
+	}
+	return "", list
 }
 
 // timeForm is stricter than time.Parse: hours have two digits, a fraction follows a dot,

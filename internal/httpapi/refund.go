@@ -70,7 +70,8 @@ func (a *API) listPayinRefunds(c *call) error {
 func (a *API) listRefundsOf(c *call, payin payment.ID) error {
 	q := c.query()
 	f := a.orderFilter(c, q, payment.OperationRefund)
-	f.Status, f.Payin = q.oneOf("status", texts(payment.RefundStatuses)), payin
+	f.Payin = payin
+	f.Status, f.Statuses = q.several("status", texts(payment.RefundStatuses))
 	a.find(q, &f)
 	if err := q.done(); err != nil {
 		return err

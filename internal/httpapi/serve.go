@@ -99,7 +99,13 @@ func (a *API) run(c *call, res *resource) (err error) {
 		}
 	}()
 	if res == nil {
-		return problem.New(problem.NotFound, "Path not found.")
+		if near := a.nearestPath(c.r.URL.Path); near != "" {
+			if strings.HasSuffix(c.r.URL.Path, "/") {
+				near += ", without a slash at its end"
+			}
+			return problem.New(problem.NotFound, "Path not found. Use "+near+".")
+		}
+		return problem.New(problem.NotFound, "Path not found. GET /openapi.json has all paths.")
 	}
 	rt := res.methods[c.r.Method]
 	if rt == nil {

@@ -17,6 +17,9 @@ type cents = money.Cents
 // Filter selects orders of a list. Zero fields do not filter.
 type Filter struct {
 	Status      string
+	Statuses    []string       // any of these, if there are several
+	PaidFrom    time.Time      // pay-ins that were paid in full: inclusive, UTC
+	PaidTo      time.Time      // exclusive
 	Method      payment.Method // pay-ins
 	ExternalID  string         // derived from a reference
 	Identified  string         // an external id too
@@ -50,6 +53,8 @@ func (f *Filter) Scans() bool {
 		return false // they select few orders
 	}
 	switch {
+	case len(f.Statuses) > 0, !f.PaidFrom.IsZero(), !f.PaidTo.IsZero():
+		return true
 	case f.MinAmount > 0, f.MaxAmount > 0, f.Method == payment.PIX, f.Status == string(payment.PayoutCompleted):
 		return true
 	case len(f.Terms) > 0: // an index has the orders of one list, and any further filter may select few of them
@@ -169,6 +174,22 @@ func (f Filter) where(columns, table string, merchant payment.ID, openIndex bool
 		if openIndex && f.Status != string(payment.PayoutCompleted) {
 			q.text += " AND status <> 'COMPLETED'" // lets the planner use the index of the others
 		}
+	}
+	if len(f.Statuses) > 0 {
+		list := make([]string, len(f.Statuses))
+		for i, status := range f.Statuses {
+			list[i] = q.param(status)
+		}
+		q.text += " AND status IN (" + strings.Join(list, ", ") + ")"
+	}
+	if !f.PaidFrom.IsZero() || !f.PaidTo.IsZero() {
+		q.text += " AND paid_at > 0"
+	}
+	if !f.PaidFrom.IsZero() {
+		q.and("paid_at >=", micros(f.PaidFrom))
+	}
+	if !f.PaidTo.IsZero() {
+		q.and("paid_at <", micros(f.PaidTo))
 	}
 	if f.Method != "" {
 		q.and("method =", string(f.Method))

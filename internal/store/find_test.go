@@ -139,7 +139,7 @@ func TestFiltersThatScan(t *testing.T) {
 	t.Parallel()
 	term := [][]store.SearchTerm{{{1}}}
 	for _, f := range []store.Filter{
-		{MinAmount: 1}, {MaxAmount: 1}, {Method: payment.PIX}, {Method: payment.PIX, CreatedFrom: time.Unix(1, 0)}, {Status: "COMPLETED"},
+		{Statuses: []string{"PAID", "PENDING"}}, {PaidFrom: time.Unix(1, 0)}, {PaidTo: time.Unix(1, 0)}, {MinAmount: 1}, {MaxAmount: 1}, {Method: payment.PIX}, {Method: payment.PIX, CreatedFrom: time.Unix(1, 0)}, {Status: "COMPLETED"},
 		{Status: "PAID", Method: payment.Boleto}, {Status: "PAID", Method: payment.PIX}, {Terms: term, Status: "PAID"}, {Terms: term, Method: payment.Boleto}, {Terms: append(term, term...)},
 	} {
 		if !f.Scans() {

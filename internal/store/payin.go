@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -345,6 +346,33 @@ func (s *Store) PayinPersonal(ctx context.Context, merchant, id payment.ID) (pay
 	var data personalColumn
 	err = json.Unmarshal(plain, &data)
 	return payment.PersonalData{Customer: data.Customer, Items: data.Items}, err
+}
+
+// PersonalOf opens the personal data of some pay-ins. One that cannot be opened has none.
+func (s *Store) PersonalOf(ctx context.Context, merchant payment.ID, payins []payment.ID) (map[payment.ID]payment.PersonalData, error) {
+	list := make(map[payment.ID]payment.PersonalData, len(payins))
+	if len(payins) == 0 {
+		return list, nil
+	}
+	q := query{args: []any{merchant[:]}}
+	names := make([]string, len(payins))
+	for i := range payins {
+		names[i] = q.param(payins[i][:])
+	}
+	rows, err := s.db.Query(ctx, "SELECT id, personal FROM payins WHERE merchant_id = $1 AND id IN ("+strings.Join(names, ", ")+")", q.args...)
+	_, err = db.Collect(rows, err, func(r db.Scanner) (struct{}, error) {
+		var id, sealed []byte
+		if err := r.Scan(&id, &sealed); err != nil {
+			return struct{}{}, err
+		}
+		key := payment.ID(id)
+		var data personalColumn
+		if plain, err := s.Keys().Open(personalData(merchant, key), sealed); err == nil && json.Unmarshal(plain, &data) == nil {
+			list[key] = payment.PersonalData{Customer: data.Customer, Items: data.Items}
+		}
+		return struct{}{}, nil
+	})
+	return list, s.db.ReadError("personal data", err)
 }
 
 // Payins lists a merchant's pay-ins, newest first.

@@ -13,6 +13,9 @@ func (v *exercise) readOrders() {
 	p, q := v.last.payins[0].Payin, v.last.payouts[0].Payout
 	_, err := s.Payin(ctx, m, p.ID)
 	must(t, err)
+	_, err = s.PersonalOf(ctx, m, []payment.ID{p.ID, q.ID})
+	must(t, err)
+	v.list(payment.OperationPayin, store.Filter{PaidFrom: v.far, PaidTo: v.far})
 	_, err = s.PayinPersonal(ctx, m, p.ID)
 	must(t, err)
 	_, _, err = s.PayinByExternalID(ctx, m, p.ExternalID)
@@ -30,6 +33,7 @@ func (v *exercise) readOrders() {
 	for _, f := range []store.Filter{
 		{}, {Status: "PAID"}, {Status: string(payment.PayoutCompleted)}, {Method: payment.PIX}, {Method: payment.Boleto}, {Status: "PAID", Method: payment.Boleto}, {ExternalID: "p"}, {ExternalID: "p", PublicExternalID: "q"}, {Before: p.ID},
 		{CreatedFrom: v.far}, {CreatedTo: v.far}, {Status: "PAID", Method: payment.PIX, CreatedFrom: v.far, CreatedTo: v.far, Before: p.ID},
+		{Statuses: []string{"PENDING", "PAID"}}, {Statuses: []string{"PENDING", "PAID"}, CreatedFrom: v.far, Before: p.ID},
 	} {
 		v.list(payment.OperationPayin, f)
 		f.Method = ""

@@ -37,9 +37,21 @@ var listTests = []test{
 		s.equal("newest first", s.payins(m, store.Filter{Limit: 1}), []string{all[len(all)-1].ReferenceID})
 		s.equal("of a status that does not exist", s.payins(m, store.Filter{Status: "paid"}), "[]")
 		count := func(f store.Filter) int { return len(s.payins(m, f)) }
+		s.equal("of several statuses", count(store.Filter{Statuses: []string{"PAID", "PENDING", "paid"}}), 2*len(payment.Methods))
 		s.equal("all, by status, by method, and before the third",
 			values(count(store.Filter{}), count(store.Filter{Status: "PAID"}), count(store.Filter{Method: payment.PIX}), count(store.Filter{Before: all[2].ID})),
 			values(len(all), len(payment.Methods), len(payment.PayinStatuses), 2))
+	}},
+	{"times of payment select by the microsecond", func(s *suite) {
+		m, at := s.merchant(), s.now().Truncate(time.Microsecond)
+		s.add(s.payin(m, "open"), s.payin(m, "paid", func(p *payment.Payin) { p.PaidAt = at }))
+		just := at.Add(time.Microsecond)
+		for _, r := range []struct {
+			from, to time.Time
+			want     string
+		}{{at, just, "[paid]"}, {at, at, "[]"}, {just, time.Time{}, "[]"}, {time.Time{}, at, "[]"}, {time.Time{}, just, "[paid]"}, {time.Unix(0, 0), time.Time{}, "[paid]"}} {
+			s.equal(fmt.Sprintf("from %v to %v", r.from, r.to), s.payins(m, store.Filter{PaidFrom: r.from, PaidTo: r.to}), r.want)
+		}
 	}},
 	{"creation times select by the millisecond", func(s *suite) {
 		m := s.merchant()
