@@ -20,6 +20,8 @@ type StatementRow struct {
 	// no order.
 	OrderType   payment.Operation
 	ReferenceID string
+	// EndToEndID is the id in Pix of that order; "" if it is not known, or the order has several payments.
+	EndToEndID string
 }
 
 // StatementFilter selects rows of a statement, oldest first.
@@ -63,7 +65,9 @@ func (s *Store) Statement(ctx context.Context, merchant payment.ID, f StatementF
 		kind = " AND kind = $" + strconv.Itoa(len(args))
 	}
 	rows, err := s.db.Query(ctx, "SELECT "+postingTable.selected+`, CASE WHEN i.id IS NOT NULL THEN '`+string(payment.OperationPayin)+
-		`' WHEN o.id IS NOT NULL THEN '`+string(payment.OperationPayout)+`' WHEN r.id IS NOT NULL THEN '`+string(payment.OperationRefund)+`' ELSE '' END, coalesce(i.reference_id, o.reference_id, r.reference_id, '')
+		`' WHEN o.id IS NOT NULL THEN '`+string(payment.OperationPayout)+`' WHEN r.id IS NOT NULL THEN '`+string(payment.OperationRefund)+`' ELSE '' END, coalesce(i.reference_id, o.reference_id, r.reference_id, ''),
+			CASE WHEN i.end_to_end_id <> '' AND (SELECT count(*) FROM receipts p WHERE p.merchant_id = t.merchant_id AND p.payin_id = i.id) > 1 THEN ''
+			ELSE coalesce(i.end_to_end_id, o.end_to_end_id, r.end_to_end_id, '') END
 		FROM (`+ofEachAccount(accounts, "*", "number > $2 AND number <= $3"+kind+" ORDER BY number LIMIT $4")+`) AS t
 		LEFT JOIN payins i ON i.merchant_id = t.merchant_id AND i.id = t.subject_id
 		LEFT JOIN payouts o ON o.merchant_id = t.merchant_id AND o.id = t.subject_id
@@ -72,7 +76,7 @@ func (s *Store) Statement(ctx context.Context, merchant payment.ID, f StatementF
 	list, err := db.Collect(rows, err, func(r db.Scanner) (StatementRow, error) {
 		var p posting
 		var row StatementRow
-		err := postingTable.scan(r, &p, (*string)(&row.OrderType), &row.ReferenceID)
+		err := postingTable.scan(r, &p, (*string)(&row.OrderType), &row.ReferenceID, &row.EndToEndID)
 		row.Posting = p.Posting
 		return row, err
 	})

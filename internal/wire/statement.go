@@ -28,6 +28,7 @@ type StatementRow struct {
 	OrderType    payment.Operation // "" with Order and ReferenceID if the entry is about no order
 	Order        payment.ID
 	ReferenceID  string
+	EndToEndID   string // of the order, if it is known and the order has one payment
 	CreatedAt    time.Time
 }
 
@@ -42,6 +43,8 @@ type statementView struct {
 	OrderID      string            `json:"orderId,omitzero"`
 	ReferenceID  string            `json:"referenceId,omitzero"`
 	CreatedAt    Timestamp         `json:"createdAt"`
+	EndToEndID   string            `json:"endToEndId,omitzero"`
+	RefundID     string            `json:"refundId,omitzero"`
 }
 
 func (r *StatementRow) view() statementView {
@@ -50,7 +53,10 @@ func (r *StatementRow) view() statementView {
 		BalanceAfter: r.BalanceAfter, CreatedAt: TimestampOf(r.CreatedAt),
 	}
 	if r.OrderType != "" {
-		v.OrderType, v.OrderID, v.ReferenceID = r.OrderType, r.Order.String(), r.ReferenceID
+		v.OrderType, v.OrderID, v.ReferenceID, v.EndToEndID = r.OrderType, r.Order.String(), r.ReferenceID, r.EndToEndID
+	}
+	if r.OrderType == payment.OperationRefund {
+		v.RefundID = v.OrderID
 	}
 	return v
 }
@@ -64,6 +70,7 @@ func Statement(r *StatementRow) ([]byte, error) {
 // StatementColumns is the header of the statement as CSV.
 var StatementColumns = []string{
 	"number", "entryId", "kind", "account", "amount", "balanceAfter", "orderType", "orderId", "referenceId", "createdAt",
+	"endToEndId", "refundId",
 }
 
 // quoteFormula puts an apostrophe before each part of a text that a spreadsheet would take for a
@@ -140,6 +147,7 @@ func StatementCSV(w io.Writer, f StatementFormat, rows []StatementRow, first boo
 			strconv.FormatInt(v.Number, 10), v.EntryID, string(v.Kind), string(v.Account),
 			f.amount(v.Amount), f.amount(v.BalanceAfter),
 			string(v.OrderType), v.OrderID, quoteFormula(v.ReferenceID), f.time(rows[i].CreatedAt),
+			quoteFormula(v.EndToEndID), v.RefundID,
 		}); err != nil {
 			return err
 		}
