@@ -34,6 +34,16 @@ var refundScenarios = []scenario{
 		{ask: "GET /refunds?limit=1", status: 200, holds: `"amount":600 "nextCursor":"`, lacks: `"amount":400`},
 	}, "entry received 1, entry refund_held 2, entry refunded 2, event payin.paid 1, event payin.partially_refunded 1, event payin.refunded 1, " +
 		"event refund.completed 2, notices 3, payins 1, receipt_claims 1, receipts 1, refund_parts 2, refunds 2"},
+	{"of an order that was paid in part and expired", []step{
+		{ask: "POST /payin", body: pixOf, status: 201},
+		{ask: "POST /sandbox/payin/{id}/pay", body: `{"amount":600}`, status: 204},
+		{ask: "POST /sandbox/payin/{id}/expire", status: 204},
+		{ask: "POST /payin/{id}/refunds", body: with(refundOf, "400", "601"), status: 422, holds: `"field":"amount" "code":"out_of_range"`},
+		{ask: "POST /payin/{id}/refunds", body: refundOf, status: 201},
+		{ask: "GET /refunds/{refund}", status: 200, holds: `"status":"COMPLETED"`, await: true},
+		{ask: "GET /payin/{id}", status: 200, holds: `"status":"EXPIRED" "paidAmount":600 "refundedAmount":400`},
+	}, "entry received 1, entry refund_held 1, entry refunded 1, event payin.expired 1, event payin.partially_refunded 1, event payin.underpaid 1, " +
+		"event refund.completed 1, notices 3, payins 1, receipt_claims 1, receipts 1, refund_parts 1, refunds 1"},
 	{"fails after it was completed", []step{
 		{ask: "POST /payin", body: pixOf, status: 201},
 		{ask: "POST /sandbox/payin/{id}/pay", status: 204},

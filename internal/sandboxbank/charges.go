@@ -216,7 +216,7 @@ func (b *Bank) pay(now time.Time, c *charge, how bankapi.ForceCharge) error {
 // endCharge ends an unpaid charge; repeated, it sends the notice of the end
 // again.
 func (b *Bank) endCharge(now time.Time, c *charge, state bankapi.ChargeState, why bankapi.Code) error {
-	if len(c.payments) > 0 || (c.state != bankapi.ChargeOpen && c.state != state) {
+	if c.received() >= c.terms.Amount || (c.state != bankapi.ChargeOpen && c.state != state) {
 		return bankapi.CodeStateForbids
 	}
 	end := &chargeEnded{ExternalID: c.externalID, State: state, Failure: why}
@@ -224,6 +224,14 @@ func (b *Bank) endCharge(now time.Time, c *charge, state bankapi.ChargeState, wh
 		end.Attempt = c.attempt + 1
 	}
 	return b.commit(now, &record{ChargeEnd: end, Notice: b.newID(now)})
+}
+
+// received is what was paid of a charge so far, in cents.
+func (c *charge) received() (sum money.Cents) {
+	for _, p := range c.payments {
+		sum += p.Amount
+	}
+	return sum
 }
 
 func (b *Bank) failCharge(now time.Time, c *charge, attempt bool) error {
