@@ -175,22 +175,7 @@ func (f Filter) where(columns, table string, merchant payment.ID, openIndex bool
 			q.text += " AND status <> 'COMPLETED'" // lets the planner use the index of the others
 		}
 	}
-	if len(f.Statuses) > 0 {
-		list := make([]string, len(f.Statuses))
-		for i, status := range f.Statuses {
-			list[i] = q.param(status)
-		}
-		q.text += " AND status IN (" + strings.Join(list, ", ") + ")"
-	}
-	if !f.PaidFrom.IsZero() || !f.PaidTo.IsZero() {
-		q.text += " AND paid_at > 0"
-	}
-	if !f.PaidFrom.IsZero() {
-		q.and("paid_at >=", micros(f.PaidFrom))
-	}
-	if !f.PaidTo.IsZero() {
-		q.and("paid_at <", micros(f.PaidTo))
-	}
+	q.statusesAndPaid(&f)
 	if f.Method != "" {
 		q.and("method =", string(f.Method))
 		if f.Method != payment.PIX {
@@ -226,6 +211,26 @@ func (f Filter) where(columns, table string, merchant payment.ID, openIndex bool
 		return q.text + " ORDER BY id DESC LIMIT " + q.param(f.Limit), q.args
 	}
 	return q.text + " ORDER BY t.id DESC LIMIT " + q.param(f.Limit), q.args
+}
+
+// statusesAndPaid adds the conditions of several statuses and of the time of payment.
+func (q *query) statusesAndPaid(f *Filter) {
+	if len(f.Statuses) > 0 {
+		list := make([]string, len(f.Statuses))
+		for i, status := range f.Statuses {
+			list[i] = q.param(status)
+		}
+		q.text += " AND status IN (" + strings.Join(list, ", ") + ")"
+	}
+	if !f.PaidFrom.IsZero() || !f.PaidTo.IsZero() {
+		q.text += " AND paid_at > 0"
+	}
+	if !f.PaidFrom.IsZero() {
+		q.and("paid_at >=", micros(f.PaidFrom))
+	}
+	if !f.PaidTo.IsZero() {
+		q.and("paid_at <", micros(f.PaidTo))
+	}
 }
 
 // endToEnd adds the condition on the id in Pix. A refund of several payments has several
