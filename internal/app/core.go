@@ -69,6 +69,7 @@ type Core struct {
 	Workers []WorkerSpec
 
 	queue *notice.Queue
+	heads *ledgerHeads
 }
 
 // NewCore assembles the use cases and their workers; nothing runs yet.
@@ -82,7 +83,7 @@ func NewCore(o CoreOptions) *Core {
 	if o.Wakers == nil {
 		o.Wakers = NewWakers(nil)
 	}
-	c := &Core{Node: cluster.NewNode(o.Env.Clock)}
+	c := &Core{Node: cluster.NewNode(o.Env.Clock), heads: &ledgerHeads{store: o.Store, log: o.Log}}
 	c.queue = notice.NewQueue(c.Node, o.Wakers[WorkerNotices], o.Spawn)
 	deliveries := delivery.NewQueue(c.Node, o.Wakers[WorkerDeliver])
 	c.Writer = write.New(write.Options{

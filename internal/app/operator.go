@@ -117,7 +117,7 @@ func (a *App) metrics() *prometheus.Registry {
 	waiting := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "porteira_checkout_waiting", Help: "Number of payers' pages waiting for a change of their order.",
 	}, func() float64 { return float64(a.hub.Waiting()) })
-	registry.MustRegister(info, waiting, a.requests, commits{a.core.Writer}, workers{a.workers}, budgets{a.accounts}, a.newFacts(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(info, waiting, a.requests, commits{a.core.Writer}, workers{a.workers}, budgets{a.accounts}, a.newFacts(), a.core.heads, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return registry
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -17,7 +18,17 @@ type verifyCommand struct {
 	settings
 
 	Merchant string `help:"Verify this merchant only." placeholder:"NAME"`
+	Head     []head `help:"Compare the ledger with a last entry that was logged before: an entry that is missing now was removed, or an older copy was put back. May be repeated." placeholder:"ID:NUMBER:HASH"`
 	Verbose  bool   `help:"Report each check when it is done, even without a terminal." short:"v"`
+}
+
+// head is the last entry of a ledger at some time, as a flag.
+type head struct{ store.Head }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (h *head) UnmarshalText(text []byte) (err error) {
+	h.Head, err = store.ParseHead(string(text))
+	return err
 }
 
 // provenMerchant is the proofs of one merchant.
@@ -28,6 +39,8 @@ type provenMerchant struct {
 	// LastDecision is the head of the chain of decisions. A copy outside the database
 	// shows later whether the end of the chain was cut.
 	LastDecision *chainHead `json:"lastDecision,omitempty"`
+	// LastEntry is the head of the chain of entries, in the form of --head.
+	LastEntry string `json:"lastEntry,omitempty"`
 }
 
 type chainHead struct {
@@ -50,6 +63,11 @@ func (c *verifyCommand) Run(r *runner) error {
 		if err != nil {
 			return err
 		}
+		compared := 0
+		entries, err := a.Store.Heads(r.ctx)
+		if err != nil {
+			return err
+		}
 		for i := range list {
 			m := provenMerchant{Merchant: list[i].Name, ID: list[i].ID.String()}
 			began := a.Clock.Monotonic()
@@ -65,6 +83,23 @@ func (c *verifyCommand) Run(r *runner) error {
 			if err != nil {
 				return err
 			}
+			for _, h := range entries {
+				if h.Merchant == list[i].ID {
+					m.LastEntry = h.String()
+				}
+			}
+			for _, h := range c.Head {
+				if h.Merchant != list[i].ID {
+					continue
+				}
+				p, err := a.Store.ProveHead(r.ctx, h.Head)
+				if err != nil {
+					return err
+				}
+				m.Proofs = append(m.Proofs, p)
+				result.Defects += len(p.Defects)
+				compared++
+			}
 			switch d, err := a.Store.LastDecision(r.ctx, list[i].ID); {
 			case err == nil:
 				m.LastDecision = &chainHead{d.Number, hex.EncodeToString(d.Hash)}
@@ -73,6 +108,9 @@ func (c *verifyCommand) Run(r *runner) error {
 			}
 			result.Merchants = append(result.Merchants, m)
 			r.out.people(func(w io.Writer) { printProven(w, &m) })
+		}
+		if compared < len(c.Head) {
+			return errors.New("a --head names a merchant that is not there or was not verified")
 		}
 		if c.Merchant == "" {
 			if err := query.Record(r.ctx, a.Store, store.SettingVerified, query.Verified{At: a.Clock.Now(), Defects: result.Defects}); err != nil {
@@ -120,6 +158,9 @@ func printProven(w io.Writer, m *provenMerchant) {
 	table(w, rows)
 	if m.LastDecision != nil {
 		_, _ = fmt.Fprintf(w, "  last decision %d, hash %s\n", m.LastDecision.Number, m.LastDecision.Hash)
+	}
+	if m.LastEntry != "" {
+		_, _ = fmt.Fprintf(w, "  last entry %s\n", m.LastEntry)
 	}
 	for _, p := range m.Proofs {
 		for _, f := range p.Defects {

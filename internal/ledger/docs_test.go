@@ -179,5 +179,7 @@ Somebody who can write to the database must not be able to make money. So the en
 
 The number and hash of the last entry are kept with the balance of ` + "`available`" + `, which each commit that posts writes. ` + "`porteira verify`" + ` follows the chain. It names each entry that was changed, added, removed or re-dated, and each balance that is not the one that the last entry left. Hashes of a retired master key remain valid.
 
+Who can write to the database can also cut the chain at its end and set the balances back. So each gateway logs the last entry of each ledger that has moved, once a minute (` + "`last entry of a ledger`" + `, with its ` + "`head`" + `: merchant, number, hash), and exports ` + "`porteira_ledger_entries`" + `, which never decreases, and ` + "`porteira_ledger_digest`" + ` over all heads. Keep the log elsewhere. ` + "`porteira verify --head ID:NUMBER:HASH`" + ` compares a ledger with a head from it. After a restored backup the entries after it are missing: that is no fraud.
+
 Times of a merchant's entries never decrease: an entry has at least the time of the one before, unless that was written by a clock that was ahead by a day or more.
 `
