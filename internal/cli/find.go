@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -32,10 +33,7 @@ func (c *findCommand) Run(r *runner) error {
 		return configError{fmt.Errorf("write what to find: an id, a reference, a code, a document, an e-mail address or a Pix key")}
 	}
 	return r.admin(&c.settings, func(a *app.Admin) error {
-		list, thorough, err := query.Find(r.ctx, a.Store, c.Text)
-		if err != nil {
-			return err
-		}
+		list, thorough, unread := query.Find(r.ctx, a.Store, c.Text)
 		merchants, err := a.Store.Merchants(r.ctx)
 		if err != nil {
 			return err
@@ -50,7 +48,7 @@ func (c *findCommand) Run(r *runner) error {
 		}
 		err = r.out.show(views, func(w io.Writer) { printMatches(w, views) })
 		r.sayMore(!thorough, "Only the newest 20,000 pay-ins and payouts of each merchant were searched for ids of processors and codes of boletos.")
-		if err == nil && len(views) == 0 {
+		if err = errors.Join(err, unread); err == nil && len(views) == 0 {
 			err = fmt.Errorf("nothing was found: personal data is found some seconds after its order was created, and ids of requests are in the log only")
 		}
 		return err

@@ -169,6 +169,13 @@ func TestFind(t *testing.T) {
 		t.Errorf("nothing is found as %q", stderr)
 	}
 	s.raw(2, "find", " ")
+	s.exec("UPDATE payouts SET beneficiary = x'00'")
+	if out, stderr := s.raw(1, "find", "saque-1"); !strings.Contains(stderr, "payouts.beneficiary") {
+		t.Errorf("a damaged row is found as %q %q", out, stderr)
+	}
+	if out, _ := s.raw(0, "find", q.ID.String()); !strings.Contains(out, "payout "+q.ID.String()) {
+		t.Errorf("a damaged row is found by its id as %q", out)
+	}
 }
 
 // wantRefusals checks what the commands say about what they cannot show.

@@ -36,11 +36,19 @@ type finder struct {
 	merchants []store.Merchant
 	accounts  []store.Account
 	matches   []Match
+	err       error
+}
+
+// keep keeps an error: a row that cannot be opened hides no other.
+func (f *finder) keep(err error) {
+	if err != nil && (f.err == nil || !strings.Contains(f.err.Error(), err.Error())) {
+		f.err = errors.Join(f.err, err)
+	}
 }
 
 // Find looks for a text among all ids, references, codes and, by keyed hash, personal data. thorough is
 // false if only the newest 20,000 pay-ins and payouts of each merchant were searched for ids of
-// processors and codes of boletos.
+// processors and codes of boletos. An error is about rows that cannot be read, beside what was found.
 func Find(ctx context.Context, s *store.Store, text string) (list []Match, thorough bool, err error) {
 	f := &finder{ctx: ctx, s: s, text: strings.TrimSpace(text)}
 	if f.merchants, err = s.Merchants(ctx); err != nil {
@@ -50,14 +58,13 @@ func Find(ctx context.Context, s *store.Store, text string) (list []Match, thoro
 		return nil, true, err
 	}
 	for _, look := range []func() error{f.ids, f.names, f.externalIDs, f.payments, f.references, f.personal} {
-		if err := look(); err != nil {
-			return nil, true, err
-		}
+		f.keep(look())
 	}
-	if thorough = true; len(f.matches) == 0 {
+	if thorough = true; len(f.matches) == 0 && f.err == nil {
 		thorough, err = f.scan()
+		f.keep(err)
 	}
-	return f.unique(), thorough, err
+	return f.unique(), thorough, f.err
 }
 
 // unique are the matches without repeats: a text may be several ids of one order.
@@ -77,10 +84,10 @@ func (f *finder) found(err error, m func() Match) error {
 	if err == nil {
 		f.add(m())
 	}
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		f.keep(err)
 	}
-	return err
+	return f.ctx.Err()
 }
 
 func (f *finder) payin(p *payment.Payin, by string) Match {
