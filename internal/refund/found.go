@@ -114,8 +114,7 @@ func (v *find) mayBe(p payment.RefundPart) bool {
 
 // Decide sets the money aside: first the surplus of this payment that is still unapplied or was
 // written off, then unsettled money of the order, then available money, and the rest as debt. A case
-// is opened if the refund exceeds the paid amount of the pay-in less refunds and disputes, or if the
-// pay-in is not paid in full.
+// is opened if the refund exceeds the paid amount of the pay-in less refunds and disputes.
 func (v *find) Decide(l *store.Loaded, c *store.Changes) error {
 	v.part, v.found = payment.RefundPart{}, false
 	m := v.receipt.Merchant
