@@ -119,7 +119,7 @@ type claimRefunds struct {
 
 func (e *Executor) newClaimRefunds(account string, queue store.PayoutQueue, limit int, profile processor.Effect) *claimRefunds {
 	return &claimRefunds{
-		due:  store.DueRefundParts{Account: account, Queue: queue, Limit: limit, Debts: queue == store.ToSend && e.Node.History() > 0},
+		due:  store.DueRefundParts{Account: account, Queue: queue, Limit: limit, Debts: queue == store.ToSend && !e.Node.ProvedAt().IsZero()},
 		node: e.Node.ID(), restoredAt: e.Node.RestoredAt(), provedAt: e.Node.ProvedAt(), epoch: e.Node.Epoch(), history: e.Node.History(), profile: profile,
 		isFrozen: e.isFrozenFor,
 	}

@@ -153,6 +153,8 @@ func (v *claimSends) Needs(n *store.Needs) {
 	n.ExpectDeliveries(v.due.Merchant, v.due.Limit)
 	if v.history > 0 {
 		n.Feed(store.Transfers(v.due.Processor))
+	}
+	if !v.provedAt.IsZero() { // for its debt
 		n.Balances(v.due.Merchant)
 	}
 	if v.profile.Serial {

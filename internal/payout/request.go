@@ -55,7 +55,8 @@ type RequestOp struct {
 	limits   *limits.Payout
 	approval store.Approval // its request, if the payout needs one
 	frozen   *problem.Error // why new payouts are refused after a cold start; nil if they are not
-	history  int64          // of the database, as of this process's last heartbeat; 0 if it was never restored
+	history  int64          // of the database, as of this process's last heartbeat; 0 if no start was cold
+	proved   bool           // it was once proved to be a copy: transfers may have been found
 	// elsewhere is the account of the found transfer, if it is not the payout's.
 	elsewhere string
 	announced []byte // the data of its event payout.created; nil if no endpoint asks for it
@@ -102,7 +103,7 @@ func (s *Service) newIdentity() identity {
 
 func (s *Service) newRequestOp(m store.Merchant, r *wire.PayoutRequest, p payment.Payout) (*RequestOp, error) {
 	in, err := s.Store.NewPayout(p, r.Fingerprint, r.IdempotencyKey)
-	op := &RequestOp{in: in, limits: &m.Limits.Payout, approval: approvalRequest(&m, &p, r), frozen: s.frozen(&m, p.Processor), history: s.History(), Payout: p}
+	op := &RequestOp{in: in, limits: &m.Limits.Payout, approval: approvalRequest(&m, &p, r), frozen: s.frozen(&m, p.Processor), history: s.History(), proved: !s.ProvedAt().IsZero(), Payout: p}
 	if err == nil && s.Wanted != nil && s.Wanted(m.ID, payment.EventPayoutCreated) {
 		op.announced = wire.UndecidedPayout(&p, payment.Approvals{Needed: op.approval.Needed}, false)
 	}
@@ -182,7 +183,7 @@ func (v *RequestOp) Needs(n *store.Needs) {
 	n.InsertPayout(v.in)
 	n.Balances(v.in.Payout.Merchant)
 	n.Counters(&v.in.Payout)
-	if v.history > 0 {
+	if v.proved {
 		n.FoundTransfer(v.in.Payout.Merchant, v.in.Payout.ExternalID)
 		n.ExpectDeliveries(v.in.Payout.Merchant, 1)
 	}
