@@ -54,6 +54,13 @@ func (o *Options) open(a *store.Account) (processor.Processor, error) {
 	return proc, err
 }
 
+// OpenNew opens an account with its new secrets alone, during a rotation. It makes no call.
+func (o *Options) OpenNew(a *store.Account) (processor.Processor, error) {
+	alone := *a
+	alone.Secrets.Previous = nil
+	return o.open(&alone)
+}
+
 // invalidAccount is the error about fields of an account. Its text has all of them, as commands
 // and the log show only the text.
 func invalidAccount(fields []problem.FieldError) error {

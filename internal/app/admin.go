@@ -197,6 +197,7 @@ func (a *Admin) Inspect(ctx context.Context, v *store.Account) []processor.Findi
 			Check: "bank", Detail: "not called: " + ErrOwnBank.Error(), Action: "health in porteira account show " + v.ID + " says whether the gateway can read its lists.",
 		})
 	}
+	findings = append(findings, a.inspectRotation(ctx, v)...)
 	proc := a.Registry.Find(v.ID)
 	if inspector, ok := proc.(processor.Inspector); ok {
 		findings = append(findings, inspector.Inspect(ctx)...)

@@ -52,6 +52,7 @@ type accountView struct {
 	Certificate *string           `json:"certificate"` // when it expires; null: the account has none
 	Health      string            `json:"health"`
 	Rotating    bool              `json:"rotating"`
+	NewSecrets  string            `json:"newSecrets,omitempty"` // during a rotation: untested, accepted or refused
 	Version     int64             `json:"version"`
 	CreatedAt   time.Time         `json:"createdAt"`
 	UpdatedAt   time.Time         `json:"updatedAt"`
@@ -128,6 +129,10 @@ func showAccount(r *runner, a *app.Admin, v *store.Account, first string) error 
 		return err
 	}
 	view := viewAccount(a, v, facts)
+	state, _, err := a.NewSecrets(r.ctx, v)
+	if view.NewSecrets = string(state); err != nil {
+		return err
+	}
 	return r.out.show(view, func(w io.Writer) {
 		if first != "" {
 			_, _ = fmt.Fprintf(w, "%s\n\n", first)
@@ -148,8 +153,23 @@ func showAccount(r *runner, a *app.Admin, v *store.Account, first string) error 
 		if view.Rotating {
 			rows = append(rows, []string{"  rotation", "the previous values stay valid until porteira account rotate " + view.ID + " --finish"})
 		}
+		if text := newSecretsText(r, a, v); text != "" {
+			rows = append(rows, []string{"  new secrets", text})
+		}
 		table(w, append(rows, []string{"  created", stamp(view.CreatedAt)}, []string{"  changed", stamp(view.UpdatedAt)}, []string{"  health", view.Health}))
 	})
+}
+
+// newSecretsText says whether the processor accepts the new secrets of an account that is rotating.
+func newSecretsText(r *runner, a *app.Admin, v *store.Account) string {
+	switch state, at, err := a.NewSecrets(r.ctx, v); {
+	case err != nil || state == app.RotationNone:
+		return ""
+	case state == app.RotationUntested:
+		return "not tried yet: porteira account test " + v.ID
+	default:
+		return string(state) + " at " + stamp(at)
+	}
 }
 
 // untilDay is the day of a certificate's end.
@@ -247,7 +267,7 @@ func (c *accountList) Run(r *runner, root *commands) error {
 		for i := range list {
 			v := viewAccount(a, &list[i], facts)
 			views[i] = v
-			rows = append(rows, []string{v.ID, v.Driver, orAll(v.Merchant), v.state(), untilDay(v.Certificate), stamp(v.CreatedAt), stamp(v.UpdatedAt), strconv.FormatInt(v.Version, 10), briefHealth(a, &list[i], facts, v.Health)})
+			rows = append(rows, []string{v.ID, v.Driver, orAll(v.Merchant), v.state(), untilDay(v.Certificate), stamp(v.CreatedAt), stamp(v.UpdatedAt), strconv.FormatInt(v.Version, 10), healthWord(a, &list[i], facts)})
 		}
 		return r.out.show(views, func(w io.Writer) { table(w, rows) })
 	})
@@ -413,17 +433,24 @@ type accountRotate struct {
 	Name        string            `arg:"" help:"The account's name."`
 	Secret      map[string]string `help:"A secret to replace; may be repeated." mapsep:"none" placeholder:"KEY=@FILE|KEY=env:NAME"`
 	NoticeToken bool              `help:"Replace the token in the address for notices."`
-	Finish      bool              `help:"Refuse the previous secrets and token from now on."`
+	Finish      bool              `help:"Refuse the previous secrets and token from now on, once the processor accepts the new secrets."`
+	Force       bool              `help:"With --finish: also if the processor does not accept the new secrets."`
 }
 
 // Run rotates secrets.
 func (c *accountRotate) Run(r *runner, root *commands) error {
-	if c.Finish == (len(c.Secret) > 0 || c.NoticeToken) {
+	if c.Finish == (len(c.Secret) > 0 || c.NoticeToken) || c.Force && !c.Finish {
 		return configError{errors.New("name what to replace (--secret, --notice-token), or --finish")}
 	}
 	return r.admin(&root.Account.settings, func(a *app.Admin) error {
 		if c.Finish {
-			v, err := a.Accounts.Finish(r.ctx, c.Name)
+			v, err := a.Accounts.Find(r.ctx, c.Name)
+			if err == nil && !c.Force {
+				err = a.CheckNewSecrets(r.ctx, &v)
+			}
+			if err == nil {
+				v, err = a.Accounts.Finish(r.ctx, c.Name)
+			}
 			if err != nil {
 				return err
 			}
@@ -437,6 +464,6 @@ func (c *accountRotate) Run(r *runner, root *commands) error {
 		if err != nil {
 			return err
 		}
-		return showAccount(r, a, &v, "Rotated. The previous values stay valid; once the new ones work: porteira account rotate "+c.Name+" --finish")
+		return showAccount(r, a, &v, "Rotated. The previous values stay valid; once porteira account test "+c.Name+" says that the new ones are accepted: porteira account rotate "+c.Name+" --finish")
 	})
 }

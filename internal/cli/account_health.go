@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/porteira/porteira/internal/app"
@@ -8,13 +9,43 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
+// notTested is the health of an account whose processor was never called by a gateway.
+const notTested = "not tested"
+
+// healthWord is healthOf in one or two words, for a table.
+func healthWord(a *app.Admin, v *store.Account, f *accountFacts) string {
+	_, err := a.Registry.Of(v.ID)
+	switch {
+	case v.Refused():
+		return "refused"
+	case v.Damaged != nil, err != nil:
+		return "closed"
+	case waits(a, v, f):
+		return "waits"
+	case len(stopsOf(a, v, f)) > 0:
+		return "stopped"
+	case len(failingFeeds(a, v.ID)) > 0:
+		return "failing"
+	default:
+		return healthOf(a, v, f)
+	}
+}
+
+// wasCalled reports whether a gateway has read a list of an account, or tried to.
+func wasCalled(a *app.Admin, id string) bool {
+	return slices.ContainsFunc(a.Registry.Feeds(), func(f store.Feed) bool { return f.Account == id && (f.Failures > 0 || !f.Through.IsZero()) })
+}
+
 // healthOf is what is wrong with an account, and what to do about it; "ok" if nothing is wrong.
 func healthOf(a *app.Admin, v *store.Account, f *accountFacts) string {
 	list := stopsOf(a, v, f)
 	if !v.Refused() { // its lists are not read meanwhile
 		list = append(list, failingFeeds(a, v.ID)...)
 	}
-	if len(list) == 0 {
+	switch {
+	case len(list) == 0 && !wasCalled(a, v.ID):
+		return notTested
+	case len(list) == 0:
 		return "ok"
 	}
 	return strings.Join(list, "; ")
@@ -49,14 +80,6 @@ func earliest(a *app.Admin, v *store.Account, f *accountFacts) string {
 		return ""
 	}
 	return ", at the earliest at " + stamp(at)
-}
-
-// briefHealth is health as a list of accounts shows it.
-func briefHealth(a *app.Admin, v *store.Account, f *accountFacts, health string) string {
-	if waits(a, v, f) && len(stopsOf(a, v, f)) == 1 && len(failingFeeds(a, v.ID)) == 0 {
-		return "waits"
-	}
-	return health
 }
 
 // waits reports whether payouts or refunds of an account wait after a cold start.

@@ -34,7 +34,7 @@ func TestFrozenAccount(t *testing.T) {
 		{"account resume sandbox --reason r", "belong to --transfers-compared", 2},
 		{"account resume sandbox --transfers-compared --as ana --reason compared --evidence statement", "Payouts of account sandbox continue within 2 seconds.", 0},
 		{"account show sandbox", " state live\n", 0},
-		{"account show sandbox", " health ok\n", 0},
+		{"account show sandbox", " health not tested\n", 0},
 		{"case list", "No open cases", 0},
 		{"verify", "decisions", 0},
 		{"account resume sandbox --transfers-compared --reason compared --evidence statement", "porteira: The payouts of the account do not wait.", 1},
@@ -56,10 +56,13 @@ func TestHealthNamesTheListsThatFail(t *testing.T) {
 		s.exec("INSERT INTO feeds VALUES ('sandbox', " + row + ", 0, 0, 0, 5)")
 	}
 	const want = "these lists cannot be read: changes (2 failed reads): status 500; these lists cannot be read: refunds (1 failed read), transfers (12 failed reads, complete until TIME): no answer"
-	for _, args := range []string{"account list", "account show sandbox", "account show sandbox --json"} {
+	for _, args := range []string{"account list --json", "account show sandbox", "account show sandbox --json"} {
 		if out, _ := s.run(0, strings.Fields(args)...); !strings.Contains(out, want) || strings.Contains(out, "costs") || strings.Contains(out, "payments") {
 			t.Errorf("%s says %s", args, out)
 		}
+	}
+	if out, _ := s.run(0, "account", "list"); !strings.Contains(out, " 1 failing\n") {
+		t.Errorf("the table says %s", out)
 	}
 	s.exec("UPDATE feeds SET failures = 0, last_error = ''")
 	if out, _ := s.run(0, "account", "show", "sandbox"); !strings.Contains(out, " health ok\n") {
@@ -218,4 +221,49 @@ func TestAccountInstall(t *testing.T) {
 	}
 	bank.Close()
 	s.run(1, "account", "install", "second", "--public-url", "https://pay.example")
+}
+
+// A rotation ends only once the processor accepts the new secrets, without the previous ones; the test and the
+// account say whether it does.
+func TestRotationToWrongSecrets(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	secret := func(text string) string {
+		path := filepath.Join(s.data, text)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return "bank-secret=@" + path
+	}
+	bank := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.Header.Get("Authorization"), "wrong") {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"data":[],"nextCursor":"","more":false,"balance":0}`))
+	}))
+	defer bank.Close()
+	s.run(0, "account", "add", "far", "--driver", "sandbox", "--set", "base-url="+bank.URL, "--secret", secret("first-secret-of-the-bank"))
+	s.run(0, "account", "rotate", "far", "--secret", secret("wrong-secret-of-the-bank"))
+	for _, step := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"account show far", 0, "not tried yet: porteira account test far"},
+		{"account test far", 1, "new secrets: The processor refuses them"},
+		{"account show far", 0, "refused at TIME"},
+		{"account show far --json", 0, `"newSecrets": "refused"`},
+		{"account rotate far --finish", 1, "The new secrets have not been accepted"},
+		{"account rotate far --secret " + secret("second-secret-of-the-bank"), 0, "not tried yet"},
+		{"account rotate far --finish", 0, "The previous secrets of account far are refused within 2 seconds."},
+		{"account rotate far --secret " + secret("wrong-secret-of-the-bank"), 0, "not tried yet"},
+		{"account rotate far --finish --force", 0, "The previous secrets"},
+	} {
+		stdout, stderr := s.run(step.code, strings.Fields(step.args)...)
+		if !strings.Contains(stdout+stderr, step.want) {
+			t.Errorf("%s says %s%s, want %q", step.args, stdout, stderr, step.want)
+		}
+	}
 }

@@ -419,10 +419,10 @@ func TestAccounts(t *testing.T) {
 	if err := os.WriteFile(secret, []byte("a-secret-of-the-second-bank\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const own = " name sandbox\n driver sandbox\n merchant (all)\n state %s\n notices at /inbound/sandbox/TOKEN\n created TIME\n changed TIME\n health ok\n"
+	const own = " name sandbox\n driver sandbox\n merchant (all)\n state %s\n notices at /inbound/sandbox/TOKEN\n created TIME\n changed TIME\n health not tested\n"
 	const before = " name second\n driver sandbox\n merchant (all)\n state live\n base-url http://127.0.0.1:1\n bank-secret (sealed)\n notices at /inbound/second/TOKEN\n"
-	const second = before + " created TIME\n changed TIME\n health ok\n"
-	const rotating = before + " rotation the previous values stay valid until porteira account rotate second --finish\n created TIME\n changed TIME\n health ok\n"
+	const second = before + " created TIME\n changed TIME\n health not tested\n"
+	const rotating = before + " rotation the previous values stay valid until porteira account rotate second --finish\n new secrets not tried yet: porteira account test second\n created TIME\n changed TIME\n health not tested\n"
 	for _, tt := range []struct {
 		args   string
 		code   int
@@ -441,7 +441,7 @@ func TestAccounts(t *testing.T) {
 		{"account add second --driver sandbox --set base-url=http://127.0.0.1:1 --secret bank-secret=@" + secret, 0,
 			"Added account second: running gateways open it within 2 seconds.\n\n" + second, ""},
 		{"account add second --driver sandbox --set base-url=http://127.0.0.1:2 --secret bank-secret=@" + secret, 2, "", "porteira: An account with this name already exists.\n"},
-		{"account list", 0, "NAME DRIVER MERCHANT STATE CERTIFICATE CREATED CHANGED VERSION HEALTH\nsandbox sandbox (all) live - TIME TIME 1 ok\nsecond sandbox (all) live - TIME TIME 1 ok\n", ""},
+		{"account list", 0, "NAME DRIVER MERCHANT STATE CERTIFICATE CREATED CHANGED VERSION HEALTH\nsandbox sandbox (all) live - TIME TIME 1 not tested\nsecond sandbox (all) live - TIME TIME 1 not tested\n", ""},
 		{"account drain sandbox", 0, "Account sandbox is draining within 2 seconds: it takes no new orders.\n\n" + fmt.Sprintf(own, "draining"), ""},
 		{"route test Loja --amount 1000", 1, " sandbox: account \"sandbox\" is draining, which does not allow payin\nNo account can take the order.\n", ""},
 		{"account drain sandbox", 1, "", "porteira: The account is draining already.\n"},
@@ -466,8 +466,8 @@ func TestAccounts(t *testing.T) {
 		{"account rotate second", 2, "", "porteira: name what to replace (--secret, --notice-token), or --finish\n"},
 		{"account rotate second --finish", 1, "", "porteira: The account has no previous secrets.\n"},
 		{"account rotate second --notice-token --secret bank-secret=@" + secret, 0,
-			"Rotated. The previous values stay valid; once the new ones work: porteira account rotate second --finish\n\n" + rotating, ""},
-		{"account rotate second --finish", 0, "The previous secrets of account second are refused within 2 seconds.\n\n" + second, ""},
+			"Rotated. The previous values stay valid; once porteira account test second says that the new ones are accepted: porteira account rotate second --finish\n\n" + rotating, ""},
+		{"account rotate second --finish --force", 0, "The previous secrets of account second are refused within 2 seconds.\n\n" + second, ""},
 		{"account test second", 1, "*", ""},
 		{"account test sandbox", 0, " ok account\n note bank: not called: the bank is that of the gateway's configuration, which only the gateway can reach\n" +
 			" health in porteira account show sandbox says whether the gateway can read its lists.\n", ""},

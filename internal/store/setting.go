@@ -20,6 +20,8 @@ const (
 
 	// SettingReading begins the name of the last reading of an account's money at its processor: JSON.
 	SettingReading = "balance-of:"
+	// SettingRotation begins the name of the last try of an account's new secrets: its version, accepted or refused, when.
+	SettingRotation = "rotation-of:"
 )
 
 type setting struct{ name, value string }
