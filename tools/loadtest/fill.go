@@ -73,7 +73,7 @@ func fill(ctx context.Context, o options, random env.Random) (err error) {
 	}
 	fmt.Fprintln(os.Stderr)
 	f.clock.Advance(48 * time.Hour) // everything expires and is delivered
-	return errors.Join(f.addOrders(ctx, 0, 0), f.core.Leave(ctx))
+	return errors.Join(f.addOrders(ctx, 0, 0), f.core.Leave(ctx, true))
 }
 
 // newFiller opens a store for so many pay-ins.
