@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -53,13 +54,9 @@ const MaxSchedule = 27 * time.Hour
 
 // Join registers this process under a new id. outside is the mark last kept outside the database.
 // If nothing shows that the database is that of the last process, a new history begins: see
-// [Cluster.startOf]. alone means that no other process can be alive (SQLite): the claims of others
-// are released at once.
+// [startOf]. alone means that no other process can be alive (SQLite): the claims of others are
+// released at once.
 func (c *Cluster) Join(ctx context.Context, outside Mark, alone bool) error {
-	nodes, err := c.Store.Nodes(ctx)
-	if err != nil {
-		return store.Problem(err)
-	}
 	feeds, err := c.Store.Feeds(ctx)
 	if err != nil {
 		return store.Problem(err)
@@ -68,8 +65,13 @@ func (c *Cluster) Join(ctx context.Context, outside Mark, alone bool) error {
 	if err != nil {
 		return store.Problem(err)
 	}
-	lives := c.Node.ID() != payment.ID{} // this process does, and was declared dead
-	if !lives && !alone && startOf(&was, outside, false, c.Env.Clock.Now()) == startCold {
+	nodes, err := c.Store.Nodes(ctx) // after the installation: who wrote its epoch is registered
+	if err != nil {
+		return store.Problem(err)
+	}
+	lives, looked := c.Node.ID() != payment.ID{}, alone // this process lives, if it was declared dead
+	if !lives && !looked && startOf(&was, outside, false, c.Env.Clock.Now()) == startCold {
+		looked = true
 		if lives, err = c.anotherLives(ctx, nodes); err != nil {
 			return err
 		}
@@ -81,7 +83,9 @@ func (c *Cluster) Join(ctx context.Context, outside Mark, alone bool) error {
 		if was, err = tx.Installation(ctx); err != nil {
 			return err
 		}
-		how = startOf(&was, outside, lives, tx.Now)
+		if how = startOf(&was, outside, lives, tx.Now); how == startCold && !looked {
+			return errChanged
+		}
 		if inst, err = c.begin(ctx, tx, was, how, outside); err != nil {
 			return err
 		}
@@ -97,7 +101,10 @@ func (c *Cluster) Join(ctx context.Context, outside Mark, alone bool) error {
 		}
 		return tx.RegisterNode(ctx, id)
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, errChanged):
+		return c.Join(ctx, outside, alone)
+	case err != nil:
 		return store.Problem(err)
 	}
 	switch how {
@@ -116,6 +123,9 @@ func (c *Cluster) Join(ctx context.Context, outside Mark, alone bool) error {
 	c.follow(inst, feeds)
 	return nil
 }
+
+// errChanged means that another process has started on the database since it was read.
+var errChanged = errors.New("cluster: another process has started")
 
 // begin begins a new history, if that is due, and takes the token of a clean stop, so that no other
 // start agrees with it.
