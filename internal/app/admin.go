@@ -306,7 +306,9 @@ func (a *Admin) Close() error { return a.Store.Close() }
 // the versions that it applied.
 func Migrate(ctx context.Context, cfg *config.Config, log *slog.Logger) ([]int64, error) {
 	o, err := storeOptions(cfg, log)
-	if _, ok := errors.AsType[noMasterKey](err); ok {
+	if _, exists := os.Stat(databasePath(cfg)); exists == nil && isNoMasterKey(err) {
+		err = fmt.Errorf("%w; restore the key that this database was created with: a new one cannot open it", err)
+	} else if isNoMasterKey(err) {
 		err = fmt.Errorf("%w; for a new database create one: mkdir -p -m 700 %s && (umask 077; openssl rand -base64 32 > %s)", err, filepath.Dir(cfg.MasterKeyFile), cfg.MasterKeyFile)
 	}
 	if err != nil {
@@ -321,6 +323,11 @@ type noMasterKey string
 // Error implements error.
 func (file noMasterKey) Error() string {
 	return "master key " + string(file) + " not found: set its folder with --data, or its path with --master-key-file"
+}
+
+func isNoMasterKey(err error) bool {
+	_, ok := errors.AsType[noMasterKey](err)
+	return ok
 }
 
 func storeOptions(cfg *config.Config, log *slog.Logger) (db.Options, error) {

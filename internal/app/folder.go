@@ -103,12 +103,16 @@ func keepKey(path string, key []byte) error {
 // checkKey checks that the master key opens the first merchant's sealed secret, if
 // there is a merchant.
 func checkKey(ctx context.Context, s *store.Store) error {
+	other := errors.New("the database was sealed with another master key: use the key of the process that created the database (its master.key, or PORTEIRA_MASTER_KEY). If you have changed the key, put the old one into retired-master-keys until porteira rekey has run")
+	if s.KeyError() != nil {
+		return other
+	}
 	merchants, err := s.Merchants(ctx)
 	if err != nil || len(merchants) == 0 {
 		return err
 	}
 	if _, err := s.WebhookSecret(ctx, merchants[0].ID); errors.Is(err, db.ErrSealed) {
-		return errors.New("the database was sealed with another master key: use the key of the process that created the database (its master.key, or PORTEIRA_MASTER_KEY)")
+		return other
 	} else if err != nil {
 		return err
 	}

@@ -61,6 +61,7 @@ type commands struct {
 	Verify     verifyCommand     `cmd:"" help:"Verify ledger, orders and events; the gateway may be running."`
 	Doctor     doctorCommand     `cmd:"" help:"Check settings, disk, database, clocks, accounts, certificates and overdue work; gateways may be running."`
 	Backup     backupCommand     `cmd:"" help:"Copy the SQLite database to a file; the gateway may be running."`
+	Rekey      rekeyCommand      `cmd:"" help:"Seal everything with the present master key; gateways may be running."`
 	Bench      benchCommand      `cmd:"" help:"Measure a gateway on this machine, over its HTTP API."`
 	Config     configCommand     `cmd:"" help:"Print each option, its value and its source."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`

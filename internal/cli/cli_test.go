@@ -28,11 +28,12 @@ const masterKey = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 type shell struct {
 	t    *testing.T
 	data string
+	keys []string // environment, in place of masterKey
 }
 
 func newShell(t *testing.T) *shell {
 	t.Helper()
-	s := &shell{t, filepath.Join(t.TempDir(), "data")} // which migrate creates, for its user only
+	s := &shell{t: t, data: filepath.Join(t.TempDir(), "data")} // which migrate creates, for its user only
 	if out, _ := s.run(0, "migrate"); !regexp.MustCompile(`^Applied 1 migration; the schema is at version \d+\.\n$`).MatchString(out) {
 		t.Errorf("migrate says %q", out)
 	}
@@ -66,7 +67,7 @@ func (s *shell) run(code int, args ...string) (stdout, stderr string) {
 func (s *shell) raw(code int, args ...string) (stdout, stderr string) {
 	s.t.Helper()
 	var out, errs bytes.Buffer
-	p := cli.Program{Args: args, Environ: []string{"PORTEIRA_DATA=" + s.data, "PORTEIRA_MASTER_KEY=" + masterKey}, Stdout: &out, Stderr: &errs}
+	p := cli.Program{Args: args, Environ: append([]string{"PORTEIRA_DATA=" + s.data, "PORTEIRA_MASTER_KEY=" + masterKey}, s.keys...), Stdout: &out, Stderr: &errs}
 	if got := p.Run(s.t.Context()); got != code {
 		s.t.Errorf("%v ends with %d, want %d: %s%s", args, got, code, out.String(), errs.String())
 	}
@@ -326,7 +327,7 @@ func TestConfig(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	s := &shell{t, t.TempDir()}
+	s := &shell{t: t, data: t.TempDir()}
 	for _, args := range [][]string{nil, {"--help"}, {"dev", "--help"}, {"serve", "--help"}, {"merchant", "create", "--help"}, {"bench", "--help"}} {
 		out, errs := s.run(0, args...)
 		if !strings.Contains(out, "Usage: porteira") || errs != "" || strings.Contains(out, "--master-key=") {

@@ -44,7 +44,7 @@ func (c *doctorCommand) Run(r *runner) error {
 			})
 		}
 	} else {
-		findings = append(findings, (&doctor{ctx: r.ctx, a: a, bank: cfg.BankURL != ""}).examine()...)
+		findings = append(findings, (&doctor{ctx: r.ctx, a: a, bank: cfg.BankURL != "", retired: cfg.RetiredMasterKeys != ""}).examine()...)
 		if err := a.Close(); err != nil {
 			return err
 		}

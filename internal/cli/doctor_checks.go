@@ -45,6 +45,8 @@ type doctor struct {
 	a   *app.Admin
 	// bank means that the settings of serve have a sandbox bank.
 	bank bool
+	// retired means that they have retired master keys.
+	retired bool
 
 	sandbox bool // the database is one of porteira dev, which has a bank
 	running bool // a gateway is
@@ -58,6 +60,7 @@ func (d *doctor) examine() (findings []processor.Finding) {
 	}{
 		{"database", d.database},
 		{"merchants", d.merchants},
+		{"master key", d.masterKey},
 		{"gateways", d.gateways},
 		{"clock", d.clocks},
 		{"accounts", d.accounts},
@@ -110,6 +113,21 @@ func (d *doctor) merchants() (findings []processor.Finding, err error) {
 		}
 	}
 	return findings, err
+}
+
+// masterKey says whether a retired master key is still needed.
+func (d *doctor) masterKey() ([]processor.Finding, error) {
+	f := processor.Finding{Check: "master key"}
+	needed, err := d.a.Store.NeedsRekey(d.ctx)
+	switch {
+	case err != nil || !needed && !d.retired:
+		return nil, err
+	case needed:
+		f.Detail, f.Action = "the database still needs a retired master key", "Run porteira rekey."
+	default:
+		f.Detail, f.Action = "the database needs no retired master key", "Remove retired-master-keys from the settings of all gateways; keep the keys with the backups of their time."
+	}
+	return []processor.Finding{f}, nil
 }
 
 // gateways reads which gateways are registered until each has written a heartbeat: one that has

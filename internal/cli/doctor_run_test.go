@@ -76,7 +76,7 @@ const (
 // Before the first start the doctor says step by step what is missing, and then that nothing is.
 func TestDoctorBeforeTheFirstStart(t *testing.T) {
 	t.Parallel()
-	s := &shell{t, filepath.Join(t.TempDir(), "data")}
+	s := &shell{t: t, data: filepath.Join(t.TempDir(), "data")}
 	out := s.doctor(1)
 	for _, want := range []string{
 		" ok configuration\n", " wrong disk of DATA: it cannot be written: ", " wrong database: database DATA/porteira.db not found: set its folder with --data, or its path with --database\n Correct this first: ",
@@ -205,13 +205,13 @@ func TestDoctorBesideAGateway(t *testing.T) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
-		s := &shell{t, filepath.Join(t.TempDir(), "data")}
+		s := &shell{t: t, data: filepath.Join(t.TempDir(), "data")}
 		s.dev(func(string) { s.wantRunning() })
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
 		url := dbtest.Postgres(t)
-		s := &shell{t, filepath.Join(t.TempDir(), "data")}
+		s := &shell{t: t, data: filepath.Join(t.TempDir(), "data")}
 		s.dev(func(string) { s.wantRunning("--database", url) }, "--database", url)
 		conn, err := pgx.Connect(t.Context(), url)
 		if err == nil {

@@ -93,5 +93,6 @@ func newCommands() *commands {
 		Verify:     verifyCommand{settings: admin()},
 		Doctor:     doctorCommand{settings: newSettings(config.Serve)},
 		Backup:     backupCommand{settings: admin()},
+		Rekey:      rekeyCommand{settings: admin()},
 	}
 }

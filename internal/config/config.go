@@ -201,7 +201,11 @@ func (c *Config) finish() (faults []error) {
 	}
 	if c.Mode == Serve && c.MasterKey == "" {
 		if _, err := os.Stat(c.MasterKeyFile); err != nil {
-			faults = append(faults, fmt.Errorf("master-key is missing: personal data is sealed with it; write 32 bytes in base64 to %s (openssl rand -base64 32), or set PORTEIRA_MASTER_KEY", c.MasterKeyFile))
+			what := "personal data is sealed with it; for a new database write 32 bytes in base64 to %s (openssl rand -base64 32), or set PORTEIRA_MASTER_KEY"
+			if _, err := os.Stat(strings.TrimPrefix(c.Database, "sqlite:")); err == nil {
+				what = "restore to %s the key that this database was created with, or set PORTEIRA_MASTER_KEY to it; a new key cannot open it"
+			}
+			faults = append(faults, fmt.Errorf("master-key is missing: "+what, c.MasterKeyFile))
 		}
 	}
 	if c.Mode == Serve {

@@ -42,7 +42,7 @@ source. ` + "`PORTEIRA_SERVICE_*` and `PORTEIRA_PORT*`" + `, which Kubernetes se
 	}
 	b.WriteString(`
 "admin" stands for the commands on a gateway's database: merchant, credential, account, route,
-limit, price, payin, payout, refund, dispute, balance, event, delivery, case, find, verify, backup, migrate. "porteira doctor" reads the options of serve.
+limit, price, payin, payout, refund, dispute, balance, event, delivery, case, find, verify, backup, rekey, migrate. "porteira doctor" reads the options of serve.
 
 ## Risks
 

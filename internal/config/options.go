@@ -83,7 +83,7 @@ var Options = []Option{
 	{Name: "master-key", Kind: "BASE64", Secret: true, Modes: databases, parse: secret(func(c *Config) *Secret { return &c.MasterKey }),
 		Meaning: "32 bytes in base64 that seal secrets and personal data, which are lost without it: keep a copy apart from the database"},
 	{Name: "retired-master-keys", Kind: "BASE64,…", Secret: true, Modes: databases, parse: secret(func(c *Config) *Secret { return &c.RetiredMasterKeys }),
-		Meaning: "previous master keys, separated by commas, so that credentials and the URLs of payers' pages stay valid"},
+		Meaning: "other master keys, separated by commas, that open what they sealed, until porteira rekey has sealed it again"},
 	{Name: "master-key-file", Kind: "FILE", Modes: databases, parse: text(func(c *Config) *string { return &c.MasterKeyFile }),
 		Meaning: "file with the master key; if empty, master.key in the data folder, which dev creates at its first start"},
 

@@ -130,6 +130,12 @@ func (d *DB) Writers() int { return d.dialect.writers() }
 // Keys seal and hash for this database.
 func (d *DB) Keys() *Keyring { return d.keys }
 
+// UseRoot makes keyed hashes come from a root from now on. It is called before the database is used.
+func (d *DB) UseRoot(root []byte) (err error) {
+	d.keys, err = d.keys.WithRoot(root)
+	return err
+}
+
 // Env is the environment that the database was opened with.
 func (d *DB) Env() *env.Env { return &d.env }
 

@@ -1,8 +1,6 @@
 package db
 
 import (
-	"crypto/aes"
-	"crypto/cipher"
 	"crypto/hkdf"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -20,12 +18,15 @@ import (
 // MasterKeyLength is the length of a master key, in bytes.
 const MasterKeyLength = 32
 
-// sealVersion begins every sealed value; then comes the key's id, the nonce
-// and the sealed bytes (AES-256-GCM).
-const sealVersion = 1
+// sealVersion begins every sealed value; then comes the id of its key, the nonce and the sealed
+// bytes (XAES-256-GCM).
+const sealVersion = 2
 
 // sealHead is the length of version and key id, in bytes.
 const sealHead = 1 + 4
+
+// RootLength is the length of the root of keyed hashes, in bytes.
+const RootLength = 32
 
 // ErrSealed means that a sealed value was not made with this key for this cell.
 var ErrSealed = errors.New("db: sealed value does not open")
@@ -33,11 +34,10 @@ var ErrSealed = errors.New("db: sealed value does not open")
 // Keyring seals personal data and secrets, and makes keyed hashes. Its master key
 // is kept outside the database.
 type Keyring struct {
-	id     [4]byte
-	aead   cipher.AEAD
-	random env.Random
-	macs   []macKeys   // the present master key's, then those of retired ones
-	tokens []*tokenKey // likewise
+	sealers []*sealer // the present master key's, then those of retired ones
+	random  env.Random
+	macs    []macKeys   // likewise, or the one of the root
+	tokens  []*tokenKey // likewise
 }
 
 // macKeys makes keyed hashes under one master key, by their purpose.
@@ -57,40 +57,47 @@ const (
 
 var purposes = []string{PurposeSecret, PurposeFingerprint, PurposeDecision, PurposeCredential, PurposeEntry, PurposeRow, PurposeKey, PurposeSearch}
 
-// NewKeyring derives all keys from a master key of 32 bytes. Merchants have sent checkout
-// links to payers, and have stored secrets, so tokens, secrets and rows that were
-// authenticated under a retired master key remain valid.
+// NewKeyring derives all keys from a master key of 32 bytes. What was sealed and hashed under a
+// retired master key remains valid.
 func NewKeyring(master []byte, random env.Random, retired ...[]byte) (*Keyring, error) {
-	var tokens []*tokenKey
-	var macs []macKeys
+	k := &Keyring{random: random}
 	for _, m := range append([][]byte{master}, retired...) {
 		if len(m) != MasterKeyLength {
 			return nil, fmt.Errorf("db: master key has %d bytes, not %d", len(m), MasterKeyLength)
 		}
-		key, err := newTokenKey(m)
+		of, err := newSealer(m)
 		if err != nil {
 			return nil, err
 		}
-		of, err := newMACKeys(m)
-		if err != nil {
+		k.sealers = append(k.sealers, of)
+		if err := k.addHashes(m); err != nil {
 			return nil, err
 		}
-		tokens, macs = append(tokens, key), append(macs, of)
 	}
-	sealing, err := derive(master, "seal")
+	return k, nil
+}
+
+// WithRoot is the keyring whose keyed hashes and tokens come from a root, not from the master keys:
+// what is hashed cannot be hashed again, so the root outlives each master key, which seals it.
+func (k *Keyring) WithRoot(root []byte) (*Keyring, error) {
+	if len(root) != RootLength {
+		return nil, fmt.Errorf("db: the root of keyed hashes has %d bytes, not %d", len(root), RootLength)
+	}
+	of := &Keyring{sealers: k.sealers, random: k.random}
+	return of, of.addHashes(root)
+}
+
+func (k *Keyring) addHashes(secret []byte) error {
+	token, err := newTokenKey(secret)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	block, err := aes.NewCipher(sealing)
+	of, err := newMACKeys(secret)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	aead, err := cipher.NewGCM(block)
-	if err != nil {
-		return nil, err
-	}
-	name := sha256.Sum256(sealing)
-	return &Keyring{id: [4]byte(name[:4]), aead: aead, random: random, macs: macs, tokens: tokens}, nil
+	k.tokens, k.macs = append(k.tokens, token), append(k.macs, of)
+	return nil
 }
 
 func newMACKeys(master []byte) (macKeys, error) {
@@ -137,32 +144,39 @@ func (a AssociatedData) appendTo(b []byte) []byte {
 
 // Seal encrypts plain for one cell.
 func (k *Keyring) Seal(a AssociatedData, plain []byte) []byte {
-	const head = sealHead
-	nonce := head + k.aead.NonceSize()
-	out := make([]byte, nonce, nonce+len(plain)+k.aead.Overhead())
+	const nonce = sealHead + sealNonce
+	of := k.sealers[0]
+	out := make([]byte, nonce, nonce+len(plain)+sealTag)
 	out[0] = sealVersion
-	copy(out[1:], k.id[:])
-	k.random.Read(out[head:nonce])
+	copy(out[1:], of.id[:])
+	k.random.Read(out[sealHead:nonce])
 	var buffer [96]byte
-	return k.aead.Seal(out, out[head:nonce], plain, a.appendTo(buffer[:0]))
+	return of.seal(out, out[sealHead:nonce], plain, a.appendTo(buffer[:0]))
 }
 
 // Open decrypts what Seal made for the same cell; else ErrSealed.
 func (k *Keyring) Open(a AssociatedData, sealed []byte) ([]byte, error) {
-	const head = sealHead
-	nonce := head + k.aead.NonceSize()
+	const nonce = sealHead + sealNonce
 	if len(sealed) < nonce || sealed[0] != sealVersion {
 		return nil, fmt.Errorf("%w: %s.%s", ErrSealed, a.Table, a.Column)
 	}
-	if [4]byte(sealed[1:head]) != k.id {
-		return nil, fmt.Errorf("%w: %s.%s was sealed with another master key", ErrSealed, a.Table, a.Column)
+	for _, of := range k.sealers {
+		if [4]byte(sealed[1:sealHead]) != of.id {
+			continue
+		}
+		var buffer [96]byte
+		plain, err := of.open(sealed[sealHead:nonce], sealed[nonce:], a.appendTo(buffer[:0]))
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s.%s", ErrSealed, a.Table, a.Column)
+		}
+		return plain, nil
 	}
-	var buffer [96]byte
-	plain, err := k.aead.Open(nil, sealed[head:nonce], sealed[nonce:], a.appendTo(buffer[:0]))
-	if err != nil {
-		return nil, fmt.Errorf("%w: %s.%s", ErrSealed, a.Table, a.Column)
-	}
-	return plain, nil
+	return nil, fmt.Errorf("%w: %s.%s was sealed with another master key", ErrSealed, a.Table, a.Column)
+}
+
+// IsPresent reports whether a value was sealed with the present master key.
+func (k *Keyring) IsPresent(sealed []byte) bool {
+	return len(sealed) >= sealHead && sealed[0] == sealVersion && [4]byte(sealed[1:sealHead]) == k.sealers[0].id
 }
 
 // MAC is the keyed hash (HMAC-SHA256) of data under the purpose's own key.

@@ -64,9 +64,33 @@ func TestOtherMasterKeyOpensNothing(t *testing.T) {
 	t.Parallel()
 	cell := db.AssociatedData{Table: "payins", Column: "personal"}
 	sealed := keyring(t, 1, env.SeededRandom(1)).Seal(cell, []byte("x"))
-	_, err := keyring(t, 2, env.SeededRandom(1), 1).Open(cell, sealed)
+	if _, err := keyring(t, 2, env.SeededRandom(1), 1).Open(cell, sealed); err != nil {
+		t.Errorf("with the retired key: %v", err)
+	}
+	_, err := keyring(t, 2, env.SeededRandom(1), 3).Open(cell, sealed)
 	if !errors.Is(err, db.ErrSealed) || !strings.Contains(err.Error(), "payins.personal was sealed with another master key") {
 		t.Error(err)
+	}
+}
+
+// Keyed hashes and tokens of a root do not depend on the master key.
+func TestRootOutlivesMasterKeys(t *testing.T) {
+	t.Parallel()
+	root := bytes.Repeat([]byte{9}, db.RootLength)
+	before, err := keyring(t, 1, env.SeededRandom(1)).WithRoot(root)
+	must(t, err)
+	after, err := keyring(t, 2, env.SeededRandom(1)).WithRoot(root)
+	must(t, err)
+	mac := before.MAC(db.PurposeSearch, []byte("a"))
+	token := string(before.AppendOrderToken(nil, 1, payment.ID{1}))
+	if !after.Authentic(db.PurposeSearch, []byte("a"), mac[:]) || mac == keyring(t, 1, env.SeededRandom(1)).MAC(db.PurposeSearch, []byte("a")) {
+		t.Error("the hash depends on the master key")
+	}
+	if token != string(after.AppendOrderToken(nil, 1, payment.ID{1})) {
+		t.Error("the token depends on the master key")
+	}
+	if _, err := before.WithRoot(root[1:]); err == nil {
+		t.Error("a short root is accepted")
 	}
 }
 

@@ -171,13 +171,13 @@ const pageFoot = `
 ` + "`porteira verify`" + ` proves that each entry adds up to zero and posts to the accounts of its recipe, that each balance equals the sum of its postings, and that entries have their causes: orders, receipts, found transfers, decisions. An entry of kind funded in a database that porteira dev did not create is a defect.
 
 ## The chain of entries
-Somebody who can write to the database must not be able to make money. So the entries of each merchant, and those of the platform, are a chain: each has a number without gaps and a keyed hash (HMAC-SHA256, key derived from the master key) of
+Somebody who can write to the database must not be able to make money. So the entries of each merchant, and those of the platform, are a chain: each has a number without gaps and a keyed hash (HMAC-SHA256, key sealed with the master key) of
 
 - the hash of the entry before;
 - merchant, id, number, kind and subject of the entry, and its time;
 - each of its postings: account, amount, number, and the balance after it.
 
-The number and hash of the last entry are kept with the balance of ` + "`available`" + `, which each commit that posts writes. ` + "`porteira verify`" + ` follows the chain. It names each entry that was changed, added, removed or re-dated, and each balance that is not the one that the last entry left. Hashes of a retired master key remain valid.
+The number and hash of the last entry are kept with the balance of ` + "`available`" + `, which each commit that posts writes. ` + "`porteira verify`" + ` follows the chain. It names each entry that was changed, added, removed or re-dated, and each balance that is not the one that the last entry left. Hashes remain valid when the master key is changed.
 
 Who can write to the database can also cut the chain at its end and set the balances back. So each gateway logs the last entry of each ledger that has moved, once a minute (` + "`last entry of a ledger`" + `, with its ` + "`head`" + `: merchant, number, hash), and exports ` + "`porteira_ledger_entries`" + `, which never decreases, and ` + "`porteira_ledger_digest`" + ` over all heads. Keep the log elsewhere. ` + "`porteira verify --head ID:NUMBER:HASH`" + ` compares a ledger with a head from it. After a restored backup the entries after it are missing: that is no fraud.
 

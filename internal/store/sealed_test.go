@@ -176,6 +176,63 @@ func TestOtherMasterKeyOpensNothing(t *testing.T) {
 	}
 }
 
+// After a change of the master key everything opens with the retired one beside it, and after Rekey
+// without it: no column of the database has a value of the retired key.
+func TestRekey(t *testing.T) {
+	t.Parallel()
+	for _, engine := range storetest.Engines {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			o := storetest.Prepare(t, engine, systemEnv())
+			old := storetest.Open(t, o)
+			v := newSealed(t, old)
+			opened := func(retired ...[]byte) *store.Store {
+				keys, err := db.NewKeyring(bytes.Repeat([]byte{1}, db.MasterKeyLength), o.Env.Random, retired...)
+				must(t, err)
+				o.Keys, o.Shared = keys, true
+				return storetest.Open(t, o)
+			}
+			wantReads := func(when string, s *store.Store) {
+				t.Helper()
+				if err := s.KeyError(); err != nil {
+					t.Errorf("%s: %v", when, err)
+				}
+				for what, err := range v.reads(s) {
+					if err != nil {
+						t.Errorf("%s: %s: %v", when, what, err)
+					}
+				}
+			}
+			s := opened(make([]byte, db.MasterKeyLength)) // as storetest's
+			wantReads("before", s)
+			if err := opened().KeyError(); !errors.Is(err, db.ErrSealed) {
+				t.Errorf("without the retired key: %v", err)
+			}
+			head := old.Keys().Seal(db.AssociatedData{}, nil)[:5]
+			for run := range 2 {
+				must(t, s.Rekey(t.Context(), func(r store.Rekeyed) {
+					if r.Damaged+r.Changed > 0 || (r.Sealed == 0) != (run == 1) {
+						t.Errorf("run %d: %+v", run, r)
+					}
+				}))
+			}
+			for table, of := range readSchema(t, s) {
+				for _, name := range of.columns {
+					for _, raw := range query[[]byte](t, s, "SELECT "+name+" FROM "+table) {
+						if bytes.HasPrefix(raw, head) {
+							t.Errorf("%s.%s has a value of the retired key", table, name)
+						}
+					}
+				}
+			}
+			wantReads("after", opened())
+			if old.Keys().MAC(db.PurposeSearch, []byte("a")) != opened().Keys().MAC(db.PurposeSearch, []byte("a")) {
+				t.Error("keyed hashes changed")
+			}
+		})
+	}
+}
+
 // A payout whose beneficiary cannot be decrypted is read without it, and hides no other in a
 // list.
 func TestDamagedPayoutIsListed(t *testing.T) {

@@ -45,6 +45,7 @@ func migrations() fs.FS {
 
 // Store is an open database of payments. It is safe for concurrent use.
 type Store struct {
+	keyError error // why the root of keyed hashes does not open
 	db       *db.DB
 	external payment.ExternalIDs
 	numbers  sync.Map // merchant number -> payment.ID
@@ -68,6 +69,9 @@ func Open(ctx context.Context, o db.Options) (*Store, error) {
 	if copy(s.external.Key[:], key) != payment.ExternalIDKeyLength {
 		return nil, errors.Join(errors.New("store: installation: the key of external ids has the wrong length"), d.Close())
 	}
+	if err := s.openRoot(ctx); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
 	return s, nil
 }
 
@@ -78,15 +82,22 @@ func Migrate(ctx context.Context, o db.Options) (applied []int64, err error) {
 	now := o.Env.Clock.Now()
 	id, key := payment.ID(o.Env.IDs.NewID(now)), make([]byte, payment.ExternalIDKeyLength)
 	o.Env.Random.Read(key)
+	root, keys, err := newRoot(o)
+	if err != nil {
+		return nil, err
+	}
 	return db.Migrate(ctx, o, func(ctx context.Context, to *sql.DB) error {
 		row := installationRow{Installation: Installation{ID: id, Epoch: 1}, singleton: 1, externalIDKey: key, createdAt: now}
 		if _, err := to.ExecContext(ctx, installationTable.insert.One(), installationTable.row(&row)...); err != nil {
 			return fmt.Errorf("store: create the installation: %w", err)
 		}
+		if _, err := to.ExecContext(ctx, settingTable.insert.One(), settingTable.row(&root)...); err != nil {
+			return fmt.Errorf("store: create the root of keyed hashes: %w", err)
+		}
 		// The platform itself, with the zero id. Money whose merchant cannot be found is booked on
 		// its accounts.
 		platform := Merchant{Name: PlatformName, Limits: limits.Default(), ClosedAt: now, CreatedAt: now}
-		platform.mac = merchantHash.mac(o.Keys, &platform)
+		platform.mac = merchantHash.mac(keys, &platform)
 		if _, err := to.ExecContext(ctx, merchantTable.insert.One(), merchantTable.row(&platform)...); err != nil {
 			return fmt.Errorf("store: create the platform: %w", err)
 		}

@@ -159,7 +159,7 @@ func Start(t testing.TB, engine string, flags ...string) *Installed {
 	data := t.TempDir()
 	g := &Installed{Engine: engine, Database: filepath.Join(data, "porteira.db")}
 	if engine == "postgres" {
-		g.Database = storetest.Prepare(t, engine, env.System(env.OutboundOptions{})).Database
+		g.Database = storetest.Empty(t, engine, env.System(env.OutboundOptions{})).Database
 	}
 	cfg := Config(t, config.Dev, Secrets(), append([]string{"data", data, "database", g.Database, "log-level", "debug"}, flags...)...)
 	g.Gateway = Run(t, cfg)
