@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -57,6 +58,8 @@ func stopsOf(a *app.Admin, v *store.Account, f *accountFacts) (list []string) {
 	switch {
 	case v.Refused():
 		list = append(list, "suspended by the gateway: the processor refuses the credentials since "+stamp(v.SuspendedAt))
+	case errors.Is(v.Damaged, store.ErrChangedOutside):
+		list = append(list, "its row was changed in the database, outside the gateway: find out by whom, and restore it")
 	case v.Damaged != nil:
 		list = append(list, "its secrets do not open: check the master key")
 	case err != nil:

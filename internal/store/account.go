@@ -28,9 +28,10 @@ type Account struct {
 	Version              int64 // increases by each change
 	CreatedAt            time.Time
 	UpdatedAt            time.Time
-	Damaged              error // why Secrets does not open; Secrets is then empty
+	Damaged              error // why Secrets does not open, and is then empty; or ErrChangedOutside
 
 	sealed []byte // Secrets
+	mac    []byte
 }
 
 // Refused reports whether the gateway has suspended the account because its processor
@@ -61,7 +62,10 @@ var accountTable = newTable("accounts", []string{"id"},
 	intColumn("version", func(a *Account) *int64 { return &a.Version }).as(mutable),
 	timeColumn("created_at", func(a *Account) *time.Time { return &a.CreatedAt }),
 	timeColumn("updated_at", func(a *Account) *time.Time { return &a.UpdatedAt }).as(mutable),
+	bytesColumn("mac", func(a *Account) *[]byte { return &a.mac }).as(mutable),
 )
+
+var accountHash = accountTable.hashOf("id", "driver", "merchant_id", "settings", "secrets", "state", "suspended_from", "created_at")
 
 var (
 	accountUpdate = accountTable.updateBy("", "id", "version")
@@ -79,6 +83,7 @@ func (a *Account) seal(keys *db.Keyring) error {
 		return fmt.Errorf("store: secrets of account %s: %w", a.ID, err)
 	}
 	a.sealed = keys.Seal(accountSecrets(a.ID), plain)
+	a.mac = accountHash.mac(keys, a)
 	return nil
 }
 
@@ -93,6 +98,9 @@ func scanAccount(keys *db.Keyring) func(r db.Scanner) (Account, error) {
 		plain, err := keys.Open(accountSecrets(a.ID), a.sealed)
 		if err == nil && json.Unmarshal(plain, &a.Secrets) != nil {
 			err = fmt.Errorf("%w: accounts.secrets is not JSON", db.ErrSealed)
+		}
+		if err == nil && !accountHash.authentic(keys, &a, a.mac) {
+			err = fmt.Errorf("%w: account %q", ErrChangedOutside, a.ID)
 		}
 		a.Damaged = err
 		return a, nil

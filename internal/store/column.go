@@ -318,7 +318,7 @@ func jsonColumn[T, V any](name string, of func(*T) *V) column[T] {
 // jsonText is a JSON document of a value that always marshals: it consists of
 // texts, numbers and times.
 func jsonText(v any) string {
-	text, err := json.Marshal(v)
+	text, err := json.Marshal(v, json.Deterministic(true)) // keyed hashes cover it
 	if err != nil {
 		panic(fmt.Sprintf("store: %T: %v", v, err))
 	}

@@ -31,6 +31,19 @@ func proveAuthentic(ctx context.Context, q querier, keys *db.Keyring, merchant p
 			return p, err
 		}
 	}
+	if merchant.IsZero() { // accounts may be shared
+		rows, err := q.Query(ctx, allAccounts)
+		list, err := db.Collect(rows, err, scanAccount(keys))
+		if err != nil {
+			return p, err
+		}
+		for i := range list {
+			p.Count++
+			if list[i].Damaged != nil {
+				p.Defects = append(p.Defects, Defect{ID: list[i].ID, Detail: "the account: " + list[i].Damaged.Error()})
+			}
+		}
+	}
 	m, err := readMerchant(ctx, q, keys, merchantByID, merchant[:])
 	if err != nil {
 		return p, err

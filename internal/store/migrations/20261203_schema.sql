@@ -64,7 +64,8 @@ CREATE UNIQUE INDEX merchants_name ON merchants (name);
 -- row is removed. merchant_id is empty if all merchants share the account. secrets is
 -- sealed, with the token of the address for notices. version increases by each
 -- change: every node polls it. While the processor refuses the credentials, suspended_from
--- is the state before, and check_at when they are tried again; that is no change.
+-- is the state before, and check_at when they are tried again; that is no change. mac is a keyed
+-- hash of the columns that say where money goes: if it does not fit, the account is not opened.
 CREATE TABLE accounts (
     id          TEXT {{bytewise}} NOT NULL PRIMARY KEY,
     driver      TEXT   NOT NULL,
@@ -77,7 +78,8 @@ CREATE TABLE accounts (
     check_at       BIGINT NOT NULL,
     version     BIGINT NOT NULL,
     created_at  BIGINT NOT NULL,
-    updated_at  BIGINT NOT NULL
+    updated_at  BIGINT NOT NULL,
+    mac         BYTEA  NOT NULL
 );
 
 -- Reference table: the accounts of a merchant's new orders, in order. The empty method

@@ -66,6 +66,24 @@ var accountTests = []test{
 		}
 		s.equal("listed", found, true)
 	}},
+	{"an account that was changed outside the gateway is damaged, and is not changed", func(s *suite) {
+		for i, set := range []string{`settings = '{"url":"https://evil.example"}'`, "state = 'draining'", "driver = 'other'", "suspended_from = 'active'"} {
+			id := fmt.Sprint(s.Name(), i)
+			s.write(func(tx *store.Tx) error {
+				_, err := tx.CreateAccount(s.Context(), store.Account{ID: id, Driver: "sandbox", State: payment.AccountLive, Settings: map[string]string{"b": "1", "a": "2"}})
+				return err
+			})
+			s.equal("damaged at first", must(s.store.Account(s.Context(), id)).Damaged, nil)
+			s.write(func(tx *store.Tx) error {
+				return tx.ExecOne(s.Context(), "UPDATE accounts SET "+set+" WHERE id = $1", id)
+			})
+			s.wantError(must(s.store.Account(s.Context(), id)).Damaged, store.ErrChangedOutside)
+			s.wantError(s.store.Transact(s.Context(), func(tx *store.Tx) error {
+				_, err := tx.ChangeAccount(s.Context(), id, func(*store.Account) error { return nil })
+				return err
+			}), store.ErrChangedOutside)
+		}
+	}},
 	{"routes are their merchant's, in order, and are replaced per operation and method", func(s *suite) {
 		m, other := s.merchant(), s.merchant()
 		routes := func(m store.Merchant) string {
