@@ -156,7 +156,7 @@ func TestUnmatchedReceipt(t *testing.T) {
 		r.Actor = "bia"
 		inputs := "merchant:" + d.Merchant.ID.String() + " order:" + q.ID.String()
 		d.WantDecision(d.operation(r), `
-			payins next_at:in 1h0m0s→- paid_amount:0→10000 paid_at:-→now status:PENDING→PAID version:2→3
+			payins next_at:in 1h0m0s→- paid_amount:0→10000 paid_at:-→now status:PENDING→PAID unapplied_amount:0→1000 version:2→3
 			cases closed_at:-→now resolution:→apply
 			+cases overpaid 1000 receipt:`+v.Subject.String()+`
 			+decisions confirmed apply bia `+inputs+`
