@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
 )
@@ -70,10 +71,24 @@ func (s *Service) plan(ctx context.Context, want *store.Account) (Change, error)
 		return c, err
 	}
 	if d := s.driver(now.Driver); d.Contract(driverAccount(&now)) != d.Contract(driverAccount(&next)) {
-		return c, problem.New(problem.ValidationFailed, "The settings are of another contract, whose payments this account does not have: add another account.")
+		if err := s.mayChangeContract(ctx, &now); err != nil {
+			return c, err
+		}
 	}
 	c.Fields = fieldChanges(&now, &next)
 	return c, nil
+}
+
+// mayChangeContract returns nil if an account was never used: then its settings were wrong, and are corrected.
+func (s *Service) mayChangeContract(ctx context.Context, now *store.Account) error {
+	if now.State != payment.AccountSuspended {
+		return problem.New(problem.ValidationFailed, "The settings are of another contract, whose payments this account does not have: add another account. To correct one that was never used, suspend it first: porteira account suspend "+now.ID+".")
+	}
+	used, err := s.Store.AccountUsed(ctx, now.ID)
+	if err == nil && used {
+		err = problem.New(problem.ValidationFailed, "The settings are of another contract, and this account has orders, notices or payments, or its lists were read: add another account.")
+	}
+	return store.Problem(err)
 }
 
 // declaredTwice compares a declared account with those before it.

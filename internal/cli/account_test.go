@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -168,7 +169,7 @@ func TestAccountApply(t *testing.T) {
 		{second(1, ""), "", " same second\nApplied. Running gateways follow within 2 seconds.\n", 0},
 		{second(1, "live"), "", " changed second: state from \"draining\" to \"live\"\n changed second: secrets.bank-secret\nApplied. Running gateways follow within 2 seconds.\n", 0},
 		{second(1, "live"), "--json", "{\n \"applied\": true,\n \"changes\": []\n}\n", 0},
-		{second(2, "live"), "", "porteira: second: The settings are of another contract, whose payments this account does not have: add another account.\n", 2},
+		{second(2, "live"), "", "porteira: second: The settings are of another contract, whose payments this account does not have: add another account. To correct one that was never used, suspend it first: porteira account suspend second.\n", 2},
 		{`{"id": "sandbox", "driver": "sandbox", "merchant": "Loja"}`, "", "porteira: sandbox: The driver and the merchant of an account stay: add another account.\n", 2},
 	} {
 		if i == 5 {
@@ -192,6 +193,35 @@ func TestAccountApply(t *testing.T) {
 	}
 	if stdout, _ := s.run(0, "account", "show", "second", "--json"); !strings.Contains(stdout, `"rotating": true`) {
 		t.Errorf("the replaced secret stays valid: %s", stdout)
+	}
+}
+
+// An account that was added with a wrong contract is corrected while it was never used.
+func TestAccountIsCorrected(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	file, secret := filepath.Join(s.data, "accounts.json"), filepath.Join(s.data, "secret")
+	declare := func(port int) {
+		t.Helper()
+		text := fmt.Sprintf(`{"accounts": [{"id": "second", "driver": "sandbox", "settings": {"base-url": "http://127.0.0.1:%d"}, "secrets": {"bank-secret": "@%s"}}]}`, port, secret)
+		if err := errors.Join(os.WriteFile(secret, []byte("a-secret-of-the-second-bank"), 0o600), os.WriteFile(file, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	declare(1)
+	s.run(0, "account", "apply", file)
+	declare(2)
+	if _, stderr := s.run(2, "account", "apply", file); !strings.Contains(stderr, "suspend it first: porteira account suspend second.") {
+		t.Errorf("a live account: %s", stderr)
+	}
+	s.run(0, "account", "suspend", "second")
+	if stdout, _ := s.run(0, "account", "apply", file); !strings.Contains(stdout, "127.0.0.1:2") {
+		t.Errorf("one that was never used: %s", stdout)
+	}
+	s.exec("INSERT INTO feeds VALUES ('second', 'transfers', '', 5, 5, x'', 0, '', 0, 0, 0, 5)")
+	declare(3)
+	if _, stderr := s.run(2, "account", "apply", file); !strings.Contains(stderr, "or its lists were read") {
+		t.Errorf("one that was used: %s", stderr)
 	}
 }
 

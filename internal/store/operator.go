@@ -63,3 +63,25 @@ func (s *Store) FoundTransferOf(ctx context.Context, merchant, id payment.ID) (F
 	f, err := scanFound(s.db.QueryRow(ctx, "SELECT "+foundTable.selected+" FROM found_transfers t WHERE t.merchant_id = $1 AND t.id = $2", merchant[:], id[:]))
 	return f, s.db.ReadError("found transfer", err)
 }
+
+// usesOfAccount are the rows that name an account once it was used, or one of its lists was read.
+var usesOfAccount = []string{
+	"feeds WHERE account = $1 AND through > 0", "charges WHERE account = $1", "payins WHERE processor = $1", "payouts WHERE processor = $1",
+	"receipt_claims WHERE processor = $1", "receipts WHERE processor = $1", "notices WHERE processor = $1", "refund_parts WHERE processor = $1",
+	"found_transfers WHERE processor = $1", "consents WHERE account = $1", "disputes WHERE processor = $1",
+}
+
+// AccountUsed reports whether an account has an order, a notice or a booking, or one of its lists was
+// read. It may read all orders, so it is for an account that takes no new ones.
+func (s *Store) AccountUsed(ctx context.Context, id string) (bool, error) {
+	for _, rows := range usesOfAccount {
+		var n int
+		if err := s.db.QueryRow(ctx, "SELECT count(*) FROM (SELECT 1 FROM "+rows+" LIMIT 1) u", id).Scan(&n); err != nil {
+			return false, s.db.ReadError("account", err)
+		}
+		if n > 0 {
+			return true, nil
+		}
+	}
+	return false, nil
+}

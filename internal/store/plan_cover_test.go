@@ -19,7 +19,7 @@ var unplanned = map[string]string{
 	"s.Backup": "an operator's command, which copies everything", "s.Verify": "an operator's command, which reads everything",
 	"s.VerifyEach": "likewise", "s.Rekey": "likewise", "s.NeedsRekey": "likewise", "s.KeyError": "reads nothing", "s.ProveHead": "likewise", "s.Heads": "once a minute, over the merchants", "s.OpenCases": "an operator's command, over the open cases", "s.StoppingCases": "likewise",
 	"s.CountCases": "over the open cases", "s.Cases": "an operator's command", "s.OldestWork": "first rows of queues", "s.Unknowns": "over the open work", "s.WebhookBacklog": "over the open work", "s.AllBalances": "over the accounts of all ledgers, cached", "s.FoundTransferOf": "an operator's command, over the few found transfers",
-	"s.Credentials": "an operator's command", "s.Accounts": "an operator's command, and the start of a process", "s.Close": "runs no query", "s.DB": "for tests",
+	"s.Credentials": "an operator's command", "s.Accounts": "an operator's command, and the start of a process", "s.AccountUsed": "an operator's command, of an account that takes no orders", "s.Close": "runs no query", "s.DB": "for tests",
 	"s.Ended": "runs no query", "s.Engine": "runs no query", "s.Installation": "runs no query", "s.Keys": "runs no query", "s.KeyHash": "runs no query", "s.SearchTerm": "runs no query",
 	"s.Writers": "runs no query", "s.IsDerived": "runs no query", "s.Transact": "runs no query of its own", "n.Capacity": "runs no query", "c.UndoKeys": "runs no query", "c.Refusal": "runs no query",
 }
