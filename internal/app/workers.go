@@ -98,7 +98,7 @@ var table = []struct {
 	{WorkerSearch, 500 * time.Millisecond, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Search.Index }},
 	{WorkerRemove, time.Second, 5 * time.Second, removeOld},
 	{WorkerAnalyze, time.Second, 5 * time.Second, func(_ *Core, o *CoreOptions) worker.Step { return analyzeTables(o.Store, o.Log) }},
-	{WorkerHeads, time.Minute, time.Minute, func(c *Core, _ *CoreOptions) worker.Step { return c.heads.step }},
+	{WorkerHeads, time.Minute, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.heads.step }},
 	{WorkerAccounts, time.Second, time.Second, func(_ *Core, o *CoreOptions) worker.Step { return o.Steps.Accounts }},
 	{WorkerCheck, time.Second, 5 * time.Second, func(_ *Core, o *CoreOptions) worker.Step { return o.Steps.Check }},
 	{WorkerRegister, 30 * time.Second, 30 * time.Second, func(_ *Core, o *CoreOptions) worker.Step { return o.Steps.Register }},
