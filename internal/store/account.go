@@ -65,7 +65,7 @@ var accountTable = newTable("accounts", []string{"id"},
 	bytesColumn("mac", func(a *Account) *[]byte { return &a.mac }).as(mutable),
 )
 
-var accountHash = accountTable.hashOf("id", "driver", "merchant_id", "settings", "secrets", "state", "suspended_from", "created_at")
+var accountHash = accountTable.hashOf("id", "driver", "merchant_id", "settings", "state", "suspended_from", "created_at")
 
 var (
 	accountUpdate = accountTable.updateBy("", "id", "version")
