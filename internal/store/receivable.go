@@ -213,7 +213,8 @@ func (s *Store) ReceivablesDue(ctx context.Context, now time.Time, limit int) ([
 	return list, s.db.ReadError("due receivables", err)
 }
 
-// ReceivableDay is the money that will become available at a time.
+// ReceivableDay is the money that will become available at a time. Count is of the parts that have some:
+// refunds and disputes may have taken all of others.
 type ReceivableDay struct {
 	SettlesAt time.Time
 	Amount    cents
@@ -223,9 +224,9 @@ type ReceivableDay struct {
 // ReceivableDays adds up a merchant's open receivables by the time at which they settle, from
 // inclusive and to exclusive, soonest first. All of them together are its pending balance.
 func (s *Store) ReceivableDays(ctx context.Context, merchant payment.ID, from, to time.Time) ([]ReceivableDay, error) {
-	rows, err := s.db.Query(ctx, `SELECT settles_at, CAST(SUM(gross - fee - taken) AS BIGINT), count(*) FROM receivables
+	rows, err := s.db.Query(ctx, `SELECT settles_at, CAST(SUM(gross - fee - taken) AS BIGINT), count(CASE WHEN gross - fee - taken > 0 THEN 1 END) FROM receivables
 		WHERE merchant_id = $1 AND state <> 'settled' AND settles_at >= $2 AND settles_at < $3
-		GROUP BY settles_at ORDER BY settles_at`, merchant[:], micros(from), micros(to))
+		GROUP BY settles_at HAVING SUM(gross - fee - taken) > 0 ORDER BY settles_at`, merchant[:], micros(from), micros(to))
 	list, err := db.Collect(rows, err, func(r db.Scanner) (v ReceivableDay, err error) {
 		return v, r.Scan((*timeDest)(&v.SettlesAt), intDest[cents]{&v.Amount}, intDest[int64]{&v.Count})
 	})
