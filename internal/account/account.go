@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
@@ -27,6 +28,7 @@ type Options struct {
 	Store   *store.Store
 	Env     env.Env
 	Drivers []processor.Driver
+	Author  actor.Author // of all changes of the Service; without one they are refused
 }
 
 func (o *Options) driver(kind string) processor.Driver {
@@ -80,6 +82,13 @@ type Service struct{ Options }
 
 // New returns a Service.
 func New(o Options) *Service { return &Service{o} }
+
+// As returns the use cases with another author of all changes.
+func (s *Service) As(by actor.Author) *Service {
+	o := s.Options
+	o.Author = by
+	return New(o)
+}
 
 // tokenBytes is the entropy of a token for notices, in bytes.
 const tokenBytes = 32
@@ -156,7 +165,7 @@ func (s *Service) sameContract(a *store.Account, others []store.Account) string 
 // kind validation_failed with every invalid field, or if the id is taken.
 func (s *Service) Add(ctx context.Context, a store.Account) (store.Account, error) {
 	a.State, a.Secrets.NoticeToken = cmp.Or(a.State, payment.AccountLive), s.newToken()
-	err := s.Store.Transact(ctx, func(tx *store.Tx) error {
+	err := s.Store.Administer(ctx, s.Author, func(tx *store.AdminTx) error {
 		others, err := tx.Accounts(ctx)
 		if err == nil {
 			err = s.check(&a, others)
@@ -232,6 +241,14 @@ func (s *Service) Finish(ctx context.Context, id string) (store.Account, error) 
 	})
 }
 
+// Installed records that the address for notices was registered at the account's processor.
+func (s *Service) Installed(ctx context.Context, a *store.Account) error {
+	return store.Problem(s.Store.Administer(ctx, s.Author, func(tx *store.AdminTx) error {
+		tx.Record(store.NounAccount, "install", a.Merchant, a.ID)
+		return nil
+	}))
+}
+
 // Find reads an account. Errors: problem kind not_found.
 func (s *Service) Find(ctx context.Context, id string) (store.Account, error) {
 	a, err := s.Store.Account(ctx, id)
@@ -241,7 +258,7 @@ func (s *Service) Find(ctx context.Context, id string) (store.Account, error) {
 // change changes an account for a person. Refused credentials are tried at once after a
 // change of the account; if a person changes its state, the case about them closes.
 func (s *Service) change(ctx context.Context, id string, how func(a *store.Account) error) (a store.Account, err error) {
-	err = s.Store.Transact(ctx, func(tx *store.Tx) (err error) {
+	err = s.Store.Administer(ctx, s.Author, func(tx *store.AdminTx) (err error) {
 		refused := false
 		a, err = tx.ChangeAccount(ctx, id, func(a *store.Account) error {
 			refused, a.CheckAt = a.Refused(), time.Time{}
@@ -281,7 +298,7 @@ func (s *Service) SetRoutes(ctx context.Context, m *store.Merchant, operation pa
 	if err := s.checkRoutes(ctx, m, operation, method, list); err != nil {
 		return err
 	}
-	return store.Problem(s.Store.Transact(ctx, func(tx *store.Tx) error {
+	return store.Problem(s.Store.Administer(ctx, s.Author, func(tx *store.AdminTx) error {
 		return tx.SetRoutes(ctx, m.ID, operation, method, list)
 	}))
 }

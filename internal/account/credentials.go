@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
@@ -66,7 +67,7 @@ func (r *Registry) confirmRefusal(ctx context.Context, a *store.Account, driver 
 	if !errors.Is(cause, processor.ErrCredentials) {
 		return nil
 	}
-	err := r.changeVersion(ctx, a, func(tx *store.Tx, v *store.Account) {
+	err := r.changeVersion(ctx, a, "its processor refuses the credentials", func(tx *store.AdminTx, v *store.Account) {
 		v.SuspendedFrom, v.State = v.State, payment.AccountSuspended
 		v.SuspendedAt, v.CheckAt = tx.Now, tx.Now.Add(checkWaitMin)
 	}, func(v *store.Account, c *store.Changes) {
@@ -99,7 +100,7 @@ func (r *Registry) tryAgain(ctx context.Context, a *store.Account, driver proces
 	if r.authenticate(ctx, driver) != nil {
 		return nil
 	}
-	err = r.changeVersion(ctx, a, func(_ *store.Tx, v *store.Account) { v.State, v.SuspendedFrom = v.SuspendedFrom, "" },
+	err = r.changeVersion(ctx, a, "its processor accepts the credentials", func(_ *store.AdminTx, v *store.Account) { v.State, v.SuspendedFrom = v.SuspendedFrom, "" },
 		func(v *store.Account, c *store.Changes) {
 			c.CloseCase(v.Merchant, refusalCase(v), store.ResolvedByProof)
 		})
@@ -135,8 +136,8 @@ func refusalCase(a *store.Account) payment.ID {
 
 // changeVersion changes an account and its case in one commit, unless the account has
 // another version by now: errChanged.
-func (r *Registry) changeVersion(ctx context.Context, a *store.Account, change func(tx *store.Tx, v *store.Account), review func(v *store.Account, c *store.Changes)) error {
-	return r.Store.Transact(ctx, func(tx *store.Tx) error {
+func (r *Registry) changeVersion(ctx context.Context, a *store.Account, why string, change func(tx *store.AdminTx, v *store.Account), review func(v *store.Account, c *store.Changes)) error {
+	return r.Store.Administer(ctx, actor.Author{Actor: actor.System, Reason: why}, func(tx *store.AdminTx) error {
 		next, err := tx.ChangeAccount(ctx, a.ID, func(v *store.Account) error {
 			if v.Version != a.Version {
 				return errChanged

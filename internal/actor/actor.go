@@ -97,6 +97,8 @@ func Faults(name string) []problem.FieldError {
 		return fault(problem.CodeTooLong, "Too long.")
 	case !utf8.ValidString(name) || strings.ContainsFunc(name, hidden):
 		return fault(problem.CodeInvalidFormat, "Control characters, invisible characters and invalid UTF-8 are not allowed.")
+	case strings.Contains(name, ":") || LookAlike(name, string(System)):
+		return fault(problem.CodeNotAllowed, "No name has a colon, and none is system: the record would show another actor.")
 	case !strings.ContainsFunc(name, isLetter):
 		return fault(problem.CodeInvalidFormat, "A name has letters or digits.")
 	default:
@@ -116,10 +118,15 @@ func MayBeSame(a, b Actor) bool {
 }
 
 // LookAlike reports whether two names look alike: by their skeletons of Unicode TR39, without
-// regard to case, accents, spaces and punctuation. Case is removed before and after: a capital I looks
-// like a small l, and a capital A has a small form of its own in each alphabet.
+// regard to case, accents, spaces and punctuation.
 func LookAlike(a, b string) bool {
-	return skeleton(fold(a)) == skeleton(fold(b)) || fold(skeleton(a)) == fold(skeleton(b))
+	return skeleton(fold(a)) == skeleton(fold(b)) || folded(a) == folded(b)
+}
+
+// folded removes case after the skeleton, as capitals of two alphabets may look alike where small letters do
+// not. A capital I looks like a small l, so i and l are one letter then.
+func folded(name string) string {
+	return strings.ReplaceAll(skeleton(fold(skeleton(name))), "i", "l")
 }
 
 func fold(text string) string { return cases.Fold().String(norm.NFKC.String(text)) }

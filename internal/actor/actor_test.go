@@ -24,6 +24,7 @@ func TestMayBeSame(t *testing.T) {
 		{"operator:Alice", "operator:A1ice", true},                     // the digit
 		{"operator:Alice", "operator:\uff21lice", true},                // full width
 		{"operator:MARIA", "operator:\u041c\u0410R\u0406\u0410", true}, // capitals of two alphabets
+		{"operator:Bia", "operator:\u0412IA", true},                    // a Cyrillic capital
 		{"operator:maria", "operator:rnaria", true},                    // rn, like m
 		{"operator:José", "operator:Jose\u0301", true},
 		{"operator:José", "operator:jose", true},
@@ -55,6 +56,8 @@ func TestNames(t *testing.T) {
 		{"", ""},
 		{"  ", ""},
 		{"--", ""},
+		{"os:ana", ""},
+		{"System", ""},
 		{"an\u200ba", ""}, // zero width
 		{"ana\u202e", ""}, // right to left
 		{"\u2066ana", ""}, // isolate

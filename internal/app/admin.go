@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/account"
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/checkout"
 	"github.com/porteira/porteira/internal/cluster"
 	"github.com/porteira/porteira/internal/config"
@@ -53,6 +54,13 @@ type Admin struct {
 // CheckRestore returns an error if the database is an older copy of itself, by the epoch in the data
 // folder, and no gateway has been started on it since.
 func (a *Admin) CheckRestore() error { return a.restored }
+
+// As returns the access of an author, who makes all changes of merchants and accounts.
+func (a *Admin) As(by actor.Author) *Admin {
+	next := *a
+	next.Merchants, next.Accounts = a.Merchants.As(by), a.Accounts.As(by)
+	return &next
+}
 
 // CheckDecisions returns an error if the next gateway may find that the database is an older copy of
 // itself: its cases and payouts do not show yet that they may be of the past, and a decision about

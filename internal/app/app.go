@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/porteira/porteira/internal/account"
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/checkout"
 	"github.com/porteira/porteira/internal/config"
 	"github.com/porteira/porteira/internal/db"
@@ -186,7 +187,7 @@ func (a *App) openStore(ctx context.Context) error {
 	if err := sandboxcontrol.NewClock(a.store, a.clock, nil).Follow(ctx); err != nil {
 		return err
 	}
-	if err := seed(ctx, a.store, merchant.New(merchant.Options{Store: a.store, Env: a.env})); err != nil {
+	if err := seed(ctx, a.store, merchant.New(merchant.Options{Store: a.store, Env: a.env, Author: actor.Author{Actor: actor.System}})); err != nil {
 		return err
 	}
 	return checkKey(ctx, a.store) // another process may have been the first to seal

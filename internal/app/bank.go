@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/account"
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/config"
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/httpapi"
@@ -86,7 +87,7 @@ func (a *App) openAccounts(ctx context.Context) error {
 	if a.bank != nil {
 		driver.Own = &a.bank.options
 	}
-	o := account.Options{Store: a.store, Env: a.env, Drivers: drivers(driver)}
+	o := account.Options{Store: a.store, Env: a.env, Drivers: drivers(driver), Author: actor.Author{Actor: actor.System}}
 	if a.bank != nil {
 		if _, err := account.New(o).Ensure(ctx, store.Account{ID: sandbox.Name, Driver: sandbox.Name}); err != nil {
 			return fmt.Errorf("add the account %s: %w", sandbox.Name, err)

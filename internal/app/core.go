@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/cluster"
 	"github.com/porteira/porteira/internal/delivery"
 	"github.com/porteira/porteira/internal/dispute"
@@ -113,7 +114,7 @@ func NewCore(o CoreOptions) *Core {
 // useCases assembles the use cases.
 func (c *Core) useCases(o *CoreOptions, deliveries *delivery.Queue) {
 	recorder := worker.Recorder{Env: o.Env, Log: o.Log, Once: o.RecordOnce}
-	c.Merchants = merchant.New(merchant.Options{Store: o.Store, Env: o.Env, Processors: o.Processors})
+	c.Merchants = merchant.New(merchant.Options{Store: o.Store, Env: o.Env, Processors: o.Processors, Author: actor.Author{Actor: actor.System}})
 	c.Payins = payin.New(payin.Options{
 		Store: o.Store, Writer: c.Writer, Env: o.Env, Processors: o.Processors, Log: o.Log, Links: o.Links,
 		Wanted: c.Endpoints.Registry.Wants, Node: c.Node, Recorder: recorder, ChargeWaker: o.Wakers[WorkerCharge], Spawn: o.Spawn,

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/porteira/porteira/internal/account"
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
@@ -56,6 +57,7 @@ type accountView struct {
 	Version     int64             `json:"version"`
 	CreatedAt   time.Time         `json:"createdAt"`
 	UpdatedAt   time.Time         `json:"updatedAt"`
+	ChangedBy   string            `json:"changedBy,omitempty"` // of one account, not of a list
 }
 
 func viewAccount(a *app.Admin, v *store.Account, f *accountFacts) accountView {
@@ -133,6 +135,14 @@ func showAccount(r *runner, a *app.Admin, v *store.Account, first string) error 
 	if view.NewSecrets = string(state); err != nil {
 		return err
 	}
+	var changed *time.Time
+	if view.ChangedBy, changed, err = lastChange(r, a, v.Merchant, store.NounAccount, v.ID); err != nil {
+		return err
+	}
+	by := ""
+	if changed != nil {
+		by = " by " + actor.Actor(view.ChangedBy).Shown()
+	}
 	return r.out.show(view, func(w io.Writer) {
 		if first != "" {
 			_, _ = fmt.Fprintf(w, "%s\n\n", first)
@@ -156,7 +166,7 @@ func showAccount(r *runner, a *app.Admin, v *store.Account, first string) error 
 		if text := newSecretsText(r, a, v); text != "" {
 			rows = append(rows, []string{"  new secrets", text})
 		}
-		table(w, append(rows, []string{"  created", stamp(view.CreatedAt)}, []string{"  changed", stamp(view.UpdatedAt)}, []string{"  health", view.Health}))
+		table(w, append(rows, []string{"  created", stamp(view.CreatedAt)}, []string{"  changed", stamp(view.UpdatedAt) + by}, []string{"  health", view.Health}))
 	})
 }
 
@@ -189,6 +199,8 @@ func orAll(merchant string) string {
 }
 
 type accountAdd struct {
+	author
+
 	Name     string            `arg:"" help:"The account's name, which orders and ledger accounts keep forever."`
 	Driver   string            `required:"" help:"The driver: apipix, asaas or sandbox." placeholder:"DRIVER"`
 	Merchant string            `help:"The only merchant that may use it; without it all may." placeholder:"NAME"`
@@ -198,7 +210,7 @@ type accountAdd struct {
 
 // Run adds an account.
 func (c *accountAdd) Run(r *runner, root *commands) error {
-	return r.admin(&root.Account.settings, func(a *app.Admin) error {
+	return r.change(&root.Account.settings, &c.author, func(a *app.Admin) error {
 		v := store.Account{ID: c.Name, Driver: c.Driver, Settings: c.Set}
 		var err error
 		if v.Secrets.Current, err = r.readSecrets(c.Secret); err != nil {
@@ -326,12 +338,14 @@ func (c *accountTest) Run(r *runner, root *commands) error {
 }
 
 type accountInstall struct {
+	author
+
 	Name string `arg:"" help:"The account's name."`
 }
 
 // Run registers the address for notices.
 func (c *accountInstall) Run(r *runner, root *commands) error {
-	return r.admin(&root.Account.settings, func(a *app.Admin) error {
+	return r.change(&root.Account.settings, &c.author, func(a *app.Admin) error {
 		v, err := a.Accounts.Find(r.ctx, c.Name)
 		if err != nil {
 			return err
@@ -339,44 +353,55 @@ func (c *accountInstall) Run(r *runner, root *commands) error {
 		if err := a.Install(r.ctx, &v); err != nil {
 			return err
 		}
+		if err := a.Accounts.Installed(r.ctx, &v); err != nil {
+			return err
+		}
 		return showAccount(r, a, &v, "The processor of account "+c.Name+" sends notices to the address below.")
 	})
 }
 
 type accountDrain struct {
+	author
+
 	Name string `arg:"" help:"The account's name."`
 }
 
 // Run drains an account.
 func (c *accountDrain) Run(r *runner, root *commands) error {
-	return setState(r, root, c.Name, payment.AccountDraining, "it takes no new orders")
+	return setState(r, root, &c.author, c.Name, payment.AccountDraining, "it takes no new orders")
 }
 
 type accountSuspend struct {
+	author
+
 	Name string `arg:"" help:"The account's name."`
 }
 
 // Run suspends an account.
 func (c *accountSuspend) Run(r *runner, root *commands) error {
-	return setState(r, root, c.Name, payment.AccountSuspended, "nothing is sent, and held money stays held until porteira account resume "+c.Name)
+	return setState(r, root, &c.author, c.Name, payment.AccountSuspended, "nothing is sent, and held money stays held until porteira account resume "+c.Name)
 }
 
 type accountResume struct {
+	author
+
 	Name     string `arg:"" help:"The account's name."`
 	Compared bool   `name:"transfers-compared" help:"After a restore: you have compared the processor's transfers with this gateway's payouts, and payouts continue. Takes --reason and --evidence."`
-	As       string `aliases:"actor" help:"With --transfers-compared: your name, for the record; the login name by default." placeholder:"NAME"`
-	Reason   string `help:"With --transfers-compared: the reason, for the record."                                      placeholder:"TEXT"`
 	Evidence string `help:"With --transfers-compared: what was compared, such as the processor's statement."     placeholder:"TEXT"`
 }
 
 // Run makes an account live again, or ends its wait after a restore.
 func (c *accountResume) Run(r *runner, root *commands) error {
-	if !c.Compared && c.As+c.Reason+c.Evidence != "" {
-		return configError{errors.New("--as, --reason and --evidence belong to --transfers-compared")}
+	if !c.Compared && c.Evidence != "" {
+		return configError{errors.New("--evidence belongs to --transfers-compared")}
 	}
 	if c.Compared {
-		return r.admin(&root.Account.settings, func(a *app.Admin) error {
-			d, err := c.decision()
+		by, err := c.named()
+		if err != nil {
+			return err
+		}
+		return r.changeAs(&root.Account.settings, by, func(a *app.Admin) error {
+			d, err := review.Statement(by.Actor.Name(), c.Reason, c.Evidence)
 			if err != nil {
 				return err
 			}
@@ -387,7 +412,7 @@ func (c *accountResume) Run(r *runner, root *commands) error {
 			return showAccount(r, a, &v, "Payouts of account "+c.Name+" continue within 2 seconds.")
 		})
 	}
-	err := setState(r, root, c.Name, payment.AccountLive, "it takes new orders")
+	err := setState(r, root, &c.author, c.Name, payment.AccountLive, "it takes new orders")
 	if !problem.Is(err, problem.InvalidState) {
 		return err
 	}
@@ -399,20 +424,8 @@ func (c *accountResume) Run(r *runner, root *commands) error {
 	})
 }
 
-// decision is that of the person who has compared the transfers.
-func (c *accountResume) decision() (store.Decision, error) {
-	actor := c.As
-	if actor == "" {
-		var err error
-		if actor, err = loginName(); err != nil {
-			return store.Decision{}, err
-		}
-	}
-	return review.Statement(actor, c.Reason, c.Evidence)
-}
-
-func setState(r *runner, root *commands, name string, to payment.AccountState, effect string) error {
-	return r.admin(&root.Account.settings, func(a *app.Admin) error {
+func setState(r *runner, root *commands, by *author, name string, to payment.AccountState, effect string) error {
+	return r.change(&root.Account.settings, by, func(a *app.Admin) error {
 		v, err := a.Accounts.SetState(r.ctx, name, to)
 		if err != nil {
 			return err
@@ -430,6 +443,8 @@ func setState(r *runner, root *commands, name string, to payment.AccountState, e
 }
 
 type accountRotate struct {
+	author
+
 	Name        string            `arg:"" help:"The account's name."`
 	Secret      map[string]string `help:"A secret to replace; may be repeated." mapsep:"none" placeholder:"KEY=@FILE|KEY=env:NAME"`
 	NoticeToken bool              `help:"Replace the token in the address for notices."`
@@ -442,7 +457,7 @@ func (c *accountRotate) Run(r *runner, root *commands) error {
 	if c.Finish == (len(c.Secret) > 0 || c.NoticeToken) || c.Force && !c.Finish {
 		return configError{errors.New("name what to replace (--secret, --notice-token), or --finish")}
 	}
-	return r.admin(&root.Account.settings, func(a *app.Admin) error {
+	return r.change(&root.Account.settings, &c.author, func(a *app.Admin) error {
 		if c.Finish {
 			v, err := a.Accounts.Find(r.ctx, c.Name)
 			if err == nil && !c.Force {

@@ -28,6 +28,8 @@ type declaredAccounts struct {
 }
 
 type accountApply struct {
+	author
+
 	File   string `arg:"" help:"A JSON file: accounts, each with id, driver, merchant, state, settings and secrets (@FILE or env:NAME)."`
 	DryRun bool   `help:"Only print the difference."`
 }
@@ -52,7 +54,7 @@ type appliedView struct {
 
 // Run prints what differs from the file, and then makes it so.
 func (c *accountApply) Run(r *runner, root *commands) error {
-	return r.admin(&root.Account.settings, func(a *app.Admin) error {
+	return r.change(&root.Account.settings, &c.author, func(a *app.Admin) error {
 		declared, err := c.read(r, a)
 		if err != nil {
 			return err

@@ -31,14 +31,15 @@ func TestFrozenAccount(t *testing.T) {
 		{"account drain sandbox", "it takes no new orders. Its payouts and refunds still wait since the gateway's last start; health says until when.\n", 0},
 		{"account show sandbox --json", "\"state\": \"draining\",\n \"frozen\": true,\n", 0},
 		{"account resume sandbox", " state frozen\n", 0},
-		{"account resume sandbox --transfers-compared", "porteira: --reason: Required. --evidence: Required.", 2},
-		{"account resume sandbox --reason r", "belong to --transfers-compared", 2},
+		{"account resume sandbox --transfers-compared --as ana", "porteira: --reason: Required. --evidence: Required.", 2},
+		{"account resume sandbox --evidence e", "belongs to --transfers-compared", 2},
+		{"account resume sandbox --transfers-compared --reason r --evidence e", "name yourself with --as NAME", 2},
 		{"account resume sandbox --transfers-compared --as ana --reason compared --evidence statement", "Payouts of account sandbox continue within 2 seconds.", 0},
 		{"account show sandbox", " state live\n", 0},
 		{"account show sandbox", " health not tested\n", 0},
 		{"case list", "No open cases", 0},
 		{"verify", "decisions", 0},
-		{"account resume sandbox --transfers-compared --reason compared --evidence statement", "porteira: The payouts of the account do not wait.", 1},
+		{"account resume sandbox --transfers-compared --as bia --reason compared --evidence statement", "porteira: The payouts of the account do not wait.", 1},
 	} {
 		stdout, stderr := s.run(tt.code, strings.Fields(tt.args)...)
 		if got := regexp.MustCompile(` +`).ReplaceAllString(stdout+stderr, " "); !strings.Contains(got, tt.want) {

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"os/user"
 	"strings"
 
 	"github.com/porteira/porteira/internal/app"
@@ -13,10 +12,10 @@ import (
 )
 
 type caseResolve struct {
+	author
+
 	ID         string `arg:""                                                                help:"The case's id: porteira case list shows it."`
 	How        string `help:"Resolution; porteira case show ID lists the possible ones."      placeholder:"RESOLUTION"                          required:""`
-	As         string `aliases:"actor"                                                       help:"Your name, for the record; the login name by default."   placeholder:"NAME"`
-	Reason     string `help:"The reason, for the record."                                            placeholder:"TEXT"                                required:""`
 	Evidence   string `help:"The proof, such as a line of the processor's statement."    placeholder:"TEXT"`
 	Order      string `help:"The pay-in that unapplied money pays; without it the money becomes available." placeholder:"PAYIN"`
 	Merchant   string `help:"The merchant whose money it is: its name or id."                        placeholder:"NAME"`
@@ -33,13 +32,17 @@ type resolved struct {
 
 // Run records a decision about a case.
 func (c *caseResolve) Run(r *runner, root *commands) error {
+	by, err := c.named()
+	if err != nil {
+		return err
+	}
 	return r.admin(&root.Case.settings, func(a *app.Admin) error {
 		found, err := findCase(r, a, c.ID)
 		if err != nil {
 			return err
 		}
 		request := review.Request{
-			Case: found.ID, How: store.Resolution(c.How), Actor: c.As, Reason: c.Reason, Evidence: c.Evidence, EndToEndID: strings.TrimSpace(c.EndToEndID),
+			Case: found.ID, How: store.Resolution(c.How), Actor: by.Actor.Name(), Reason: by.Reason, Evidence: c.Evidence, EndToEndID: strings.TrimSpace(c.EndToEndID),
 		}
 		if c.Order != "" {
 			if request.Order, err = payment.ParseID(strings.TrimSpace(c.Order)); err != nil {
@@ -48,11 +51,6 @@ func (c *caseResolve) Run(r *runner, root *commands) error {
 		}
 		if c.Merchant != "" {
 			if request.Merchant, err = merchantOf(r, a, c.Merchant); err != nil {
-				return err
-			}
-		}
-		if request.Actor == "" {
-			if request.Actor, err = loginName(); err != nil {
 				return err
 			}
 		}
@@ -86,15 +84,6 @@ func merchantOf(r *runner, a *app.Admin, text string) (payment.ID, error) {
 	}
 	m, err := merchantNamed(r, a, text)
 	return m.ID, err
-}
-
-// loginName is the operator's name at the operating system.
-func loginName() (string, error) {
-	u, err := user.Current()
-	if err != nil || u.Username == "" {
-		return "", configError{fmt.Errorf("your login name is unknown: name yourself with --as")} //nolint:perfsprint // a sentence
-	}
-	return u.Username, nil
 }
 
 func printResolved(w io.Writer, v *resolved, how string) {

@@ -38,10 +38,11 @@ func TestCaseShowAndResolve(t *testing.T) {
 		code         int
 	}{
 		{"case show 5", "porteira: \"5\" is not the id of a case: porteira case list lists open cases with their ids\n", 2},
-		{"case resolve " + caseID + "9 --how dismiss --reason r", "porteira: case \"" + caseID + "9\" not found: porteira case list lists open cases with their ids\n", 1},
+		{"case resolve " + caseID + "9 --how dismiss --as ana --reason r", "porteira: case \"" + caseID + "9\" not found: porteira case list lists open cases with their ids\n", 1},
 		{"case resolve " + id + " --how paid --as ana --reason r", "porteira: A case of kind dispute_unexpected is resolved with one of: dismiss.\n", 1},
-		{"case resolve " + id + " --how dismiss --order 7 --reason r", "porteira: --order must be the id of a pay-in, not \"7\"\n", 2},
-		{"case resolve " + id + " --how dismiss", "porteira: missing flags: --reason=TEXT; porteira case resolve --help explains it\n", 2},
+		{"case resolve " + id + " --how dismiss --order 7 --as ana --reason r", "porteira: --order must be the id of a pay-in, not \"7\"\n", 2},
+		{"case resolve " + id + " --how dismiss --as ana", "porteira: --reason: Required.\n", 2},
+		{"case resolve " + id + " --how dismiss --reason r", "porteira: name yourself with --as NAME: a decision about money is recorded with the name of a person, not of a login\n", 2},
 	} {
 		if _, errs := s.run(tt.code, strings.Fields(tt.args)...); errs != tt.stderr {
 			t.Errorf("%s: %q, want %q", tt.args, errs, tt.stderr)
@@ -56,7 +57,7 @@ func TestCaseShowAndResolve(t *testing.T) {
 	if out, _ := s.run(0, "case", "show", id); !strings.Contains(out, "closed TIME, dismiss\n") || !strings.Contains(out, "Decisions:\n 1 TIME ana resolved dismiss compared") {
 		t.Errorf("show prints\n%s", out)
 	}
-	if _, errs := s.run(1, "case", "resolve", id, "--how", "dismiss", "--reason", "again"); !strings.HasPrefix(errs, "porteira: The case was closed at ") {
+	if _, errs := s.run(1, "case", "resolve", id, "--how", "dismiss", "--as", "ana", "--reason", "again"); !strings.HasPrefix(errs, "porteira: The case was closed at ") {
 		t.Errorf("again: %q", errs)
 	}
 }
@@ -174,18 +175,18 @@ func TestNothingIsDecidedBeforeARestoreIsKnown(t *testing.T) {
 	s.run(0, resolve...)
 }
 
-// The second person confirms what the first one proposed; the login name is the default.
+// The second person confirms what the first one proposed.
 func TestCaseOfTwoPersons(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	s.run(0, "merchant", "create", "Loja")
 	id := s.openCase(1, "contradiction", `{"reason":"paid_after_release","status":"FAILED"}`)
-	resolve := []string{"case", "resolve", id, "--how", "dismiss", "--reason", "r", "--evidence", "e"}
+	resolve := []string{"case", "resolve", id, "--how", "dismiss", "--as", "ana", "--reason", "r", "--evidence", "e"}
 	out, _ := s.run(0, resolve...)
 	if out != "Proposed: dismiss. Nothing has changed yet: another person must confirm it with the same command and another --as.\n" {
 		t.Errorf("the first prints %q", out)
 	}
-	if _, errs := s.run(1, resolve...); !strings.Contains(errs, "Another person must confirm it with the same command and another --as.") {
+	if _, errs := s.run(1, resolve...); !strings.Contains(errs, "Another person, whose name looks different, must confirm it with the same command and another --as.") {
 		t.Errorf("the same person: %q", errs)
 	}
 	var shown struct {
@@ -240,7 +241,7 @@ func TestCaseShowsTheProposal(t *testing.T) {
 	if !strings.Contains(errs, "ana has proposed apply --merchant "+merchant) {
 		t.Errorf("another merchant: %q", errs)
 	}
-	if _, errs = s.run(1, "case", "resolve", id, "--how", "apply", "--reason", "r", "--evidence", "e", "--merchant", caseID+"9"); !strings.Contains(errs, "merchant "+caseID+"9 not found") {
+	if _, errs = s.run(1, "case", "resolve", id, "--how", "apply", "--as", "bia", "--reason", "r", "--evidence", "e", "--merchant", caseID+"9"); !strings.Contains(errs, "merchant "+caseID+"9 not found") {
 		t.Errorf("no merchant: %q", errs)
 	}
 	// The same merchant by its id: only its money is missing here.

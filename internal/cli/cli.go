@@ -58,6 +58,7 @@ type commands struct {
 	Price      priceCommand      `cmd:"" help:"Set and list merchants' fees, and when their money settles."`
 	Case       caseCommand       `cmd:"" help:"List, show and resolve cases for manual review."`
 	Find       findCommand       `cmd:"" help:"Find an order or anything else by any id, code, document, e-mail address or Pix key."`
+	Audit      auditCommand      `cmd:"" help:"List who changed what and why, and verify the record."`
 	Verify     verifyCommand     `cmd:"" help:"Verify ledger, orders and events; the gateway may be running."`
 	Doctor     doctorCommand     `cmd:"" help:"Check settings, disk, database, clocks, accounts, certificates and overdue work; gateways may be running."`
 	Backup     backupCommand     `cmd:"" help:"Copy the SQLite database to a file; the gateway may be running."`

@@ -50,6 +50,7 @@ var changes = []struct {
 	{regexp.MustCompile(`whsec_[A-Za-z0-9+/=]+`), "WHSEC"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ`), "TIME"},
 	{regexp.MustCompile(`due for \d+d`), "due for DAYS"},
+	{regexp.MustCompile(`os:[^\s"]+`), "os:USER"},
 	{regexp.MustCompile(` +`), " "},
 }
 
@@ -420,10 +421,10 @@ func TestAccounts(t *testing.T) {
 	if err := os.WriteFile(secret, []byte("a-secret-of-the-second-bank\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const own = " name sandbox\n driver sandbox\n merchant (all)\n state %s\n notices at /inbound/sandbox/TOKEN\n created TIME\n changed TIME\n health not tested\n"
+	const own = " name sandbox\n driver sandbox\n merchant (all)\n state %s\n notices at /inbound/sandbox/TOKEN\n created TIME\n changed TIME by os:USER\n health not tested\n"
 	const before = " name second\n driver sandbox\n merchant (all)\n state live\n base-url http://127.0.0.1:1\n bank-secret (sealed)\n notices at /inbound/second/TOKEN\n"
-	const second = before + " created TIME\n changed TIME\n health not tested\n"
-	const rotating = before + " rotation the previous values stay valid until porteira account rotate second --finish\n new secrets not tried yet: porteira account test second\n created TIME\n changed TIME\n health not tested\n"
+	const second = before + " created TIME\n changed TIME by os:USER\n health not tested\n"
+	const rotating = before + " rotation the previous values stay valid until porteira account rotate second --finish\n new secrets not tried yet: porteira account test second\n created TIME\n changed TIME by os:USER\n health not tested\n"
 	for _, tt := range []struct {
 		args   string
 		code   int
@@ -447,7 +448,7 @@ func TestAccounts(t *testing.T) {
 		{"route test Loja --amount 1000", 1, " sandbox: account \"sandbox\" is draining, which does not allow payin\nNo account can take the order.\n", ""},
 		{"account drain sandbox", 1, "", "porteira: The account is draining already.\n"},
 		{"route set Loja --operation payin --method PIX sandbox,second:min=100:max=5000:share=30", 0,
-			"Set. Running gateways follow within 2 seconds.\n\nOPERATION METHOD ACCOUNT MINIMUM MAXIMUM SHARE\npayin (every) sandbox \npayin PIX sandbox \npayin PIX second R$ 1.00 R$ 50.00 30%\npayout (every) sandbox \n", ""},
+			"Set. Running gateways follow within 2 seconds.\n\nOPERATION METHOD ACCOUNT MINIMUM MAXIMUM SHARE SINCE BY\npayin (every) sandbox \npayin PIX sandbox TIME os:USER\npayin PIX second R$ 1.00 R$ 50.00 30% TIME os:USER\npayout (every) sandbox \n", ""},
 		{"route test Loja --amount 1000", 0, " sandbox: account \"sandbox\" is draining, which does not allow payin\n second: can take the order\n", ""},
 		{"route test Loja --amount 5001", 1, " sandbox: account \"sandbox\" is draining, which does not allow payin\n" +
 			" second: the amount is outside the limits of this route\nNo account can take the order.\n", ""},
@@ -458,10 +459,10 @@ func TestAccounts(t *testing.T) {
 		{"route set Loja --operation payin second,second", 2, "", "porteira: Account second appears twice.\n"},
 		{"route set Loja --operation payin", 2, "", "porteira: expected \"<accounts> ...\"; porteira route set --help explains it\n"},
 		{"route set Loja --operation payin second:share=x", 2, "", "porteira: \"second:share=x\": write NAME:share=PERCENT:min=CENTS:max=CENTS\n"},
-		{"route set Loja --operation payin --method PIX none", 0, "Set. Running gateways follow within 2 seconds.\n\nOPERATION METHOD ACCOUNT MINIMUM MAXIMUM SHARE\npayin (every) sandbox \npayout (every) sandbox \n", ""},
+		{"route set Loja --operation payin --method PIX none", 0, "Set. Running gateways follow within 2 seconds.\n\nOPERATION METHOD ACCOUNT MINIMUM MAXIMUM SHARE SINCE BY\npayin (every) sandbox \npayout (every) sandbox \n", ""},
 		{"account suspend sandbox", 0, "Account sandbox is suspended within 2 seconds: nothing is sent, and held money stays held until porteira account resume sandbox.\n\n" + fmt.Sprintf(own, "suspended"), ""},
 		{"account resume sandbox", 0, "Account sandbox is live within 2 seconds: it takes new orders.\n\n" + fmt.Sprintf(own, "live"), ""},
-		{"route set Loja --operation payout none", 0, "Set. Running gateways follow within 2 seconds.\n\nOPERATION METHOD ACCOUNT MINIMUM MAXIMUM SHARE\npayin (every) sandbox \n", ""},
+		{"route set Loja --operation payout none", 0, "Set. Running gateways follow within 2 seconds.\n\nOPERATION METHOD ACCOUNT MINIMUM MAXIMUM SHARE SINCE BY\npayin (every) sandbox \n", ""},
 		{"route test Loja --amount 1 --operation payout", 1, " Merchant \"Loja\" has no route for it: porteira route set\nNo account can take the order.\n", ""},
 		{"route set Loja --operation payin none", 0, "Set. Running gateways follow within 2 seconds.\n\nNo routes: new orders of merchant \"Loja\" are refused. porteira route set sets them.\n", ""},
 		{"account rotate second", 2, "", "porteira: name what to replace (--secret, --notice-token), or --finish\n"},

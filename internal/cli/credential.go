@@ -87,6 +87,8 @@ func (o *overlap) UnmarshalText(text []byte) error {
 }
 
 type credentialCreate struct {
+	author
+
 	Merchant  string   `arg:""                                                                                 help:"The merchant's name."`
 	Label     string   `help:"A label, shown by credential list."`
 	Scopes    []string `enum:"payin:write,payout:write,payout:approve,refund:write,webhook:write,read" help:"A scope: ${enum}; may be repeated (default all but payout:approve)." name:"scope"           placeholder:"SCOPE"`
@@ -104,7 +106,7 @@ func (c *credentialCreate) Run(r *runner, root *commands) error {
 		}
 		n.AllowedIPs = append(n.AllowedIPs, p)
 	}
-	return r.admin(&root.Credential.settings, func(a *app.Admin) error {
+	return r.change(&root.Credential.settings, &c.author, func(a *app.Admin) error {
 		m, err := merchantNamed(r, a, c.Merchant)
 		if err != nil {
 			return err
@@ -183,12 +185,14 @@ func (c *credentialList) Run(r *runner, root *commands) error {
 }
 
 type credentialRevoke struct {
+	author
+
 	Key string `arg:"" help:"The credential's x-api-key."`
 }
 
 // Run revokes a credential.
 func (c *credentialRevoke) Run(r *runner, root *commands) error {
-	return r.admin(&root.Credential.settings, func(a *app.Admin) error {
+	return r.change(&root.Credential.settings, &c.author, func(a *app.Admin) error {
 		err := a.Merchants.RevokeCredential(r.ctx, c.Key)
 		if isNotFound(err) {
 			return fmt.Errorf("credential %q not found, or already revoked: porteira credential list MERCHANT lists them", c.Key)

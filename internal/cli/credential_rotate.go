@@ -9,13 +9,15 @@ import (
 )
 
 type credentialRotate struct {
+	author
+
 	Key     string  `arg:""        help:"The credential's x-api-key."`
 	Overlap overlap `default:"24h" help:"How long the current secret stays valid, in days or hours, at most 7d; 0s ends it at once (default 24h)." placeholder:"DURATION"`
 }
 
 // Run replaces a credential's secret and shows the new one, which is not stored.
 func (c *credentialRotate) Run(r *runner, root *commands) error {
-	return r.admin(&root.Credential.settings, func(a *app.Admin) error {
+	return r.change(&root.Credential.settings, &c.author, func(a *app.Admin) error {
 		rotated, secret, err := a.Merchants.RotateCredential(r.ctx, c.Key, "", time.Duration(c.Overlap))
 		if isNotFound(err) {
 			return fmt.Errorf("credential %q not found, or revoked: porteira credential list MERCHANT lists them", c.Key)

@@ -9,7 +9,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/limits"
 	"github.com/porteira/porteira/internal/money"
@@ -59,6 +61,8 @@ func (v limitValue) number(to **int64) {
 }
 
 type limitSet struct {
+	author
+
 	Merchant string `arg:"" help:"The merchant's name; platform for the limits of new merchants."`
 
 	PayinMinimum      []string   `help:"Least amount of a pay-in of a method, such as PIX=100; may be repeated." name:"payin-minimum" placeholder:"METHOD=CENTS"`
@@ -80,7 +84,7 @@ type limitSet struct {
 
 // Validate refuses a command without an option: it would say that limits are set.
 func (c *limitSet) Validate() error {
-	if reflect.DeepEqual(*c, limitSet{Merchant: c.Merchant}) {
+	if reflect.DeepEqual(*c, limitSet{author: c.author, Merchant: c.Merchant}) {
 		return errors.New("name at least one limit")
 	}
 	return nil
@@ -96,7 +100,14 @@ func (c *limitSet) Run(r *runner, root *commands) error {
 	if err != nil {
 		return configError{err}
 	}
-	return r.admin(&root.Limit.settings, func(a *app.Admin) error {
+	by, err := c.author.author()
+	if c.ApprovalAbove.given || c.Approvals.given { // without approval one person moves any amount
+		by, err = c.named()
+	}
+	if err != nil {
+		return err
+	}
+	return r.changeAs(&root.Limit.settings, by, func(a *app.Admin) error {
 		m, err := merchantOrPlatform(r, a, c.Merchant)
 		if err != nil {
 			return err
@@ -176,9 +187,16 @@ func (c *limitShow) Run(r *runner, root *commands) error {
 		if err != nil {
 			return err
 		}
-		return r.out.show(viewLimits(&m), func(w io.Writer) {
+		v := viewLimits(&m)
+		if v.ChangedBy, v.ChangedAt, err = lastChange(r, a, m.ID, store.NounLimit, ""); err != nil {
+			return err
+		}
+		return r.out.show(v, func(w io.Writer) {
 			_, _ = fmt.Fprintf(w, "The limits of %s:\n\n", limitsOf(&m))
 			printLimits(w, &m.Limits)
+			if v.ChangedAt != nil {
+				_, _ = fmt.Fprintf(w, "\nLast changed at %s by %s.\n", stamp(*v.ChangedAt), actor.Actor(v.ChangedBy).Shown())
+			}
 		})
 	})
 }
@@ -189,6 +207,9 @@ type limitsView struct {
 	Payin    map[payment.Method]limits.Range `json:"payin"`
 	Payout   limits.Payout                   `json:"payout"`
 	Requests limits.Requests                 `json:"requests,omitzero"`
+
+	ChangedBy string     `json:"changedBy,omitempty"`
+	ChangedAt *time.Time `json:"changedAt,omitempty"`
 }
 
 func viewLimits(m *store.Merchant) limitsView {

@@ -67,6 +67,8 @@ func accountsOf(routes []payment.Route) []string {
 const sandboxAccount = "sandbox"
 
 type merchantCreate struct {
+	author
+
 	Name         string   `arg:""                                                        help:"The merchant's unique name, shown to payers."`
 	City         string   `default:"BRASILIA"                                            help:"The merchant's city, which BR Codes require."`
 	Account      string   `default:"sandbox" help:"The account of the merchant's orders; porteira route set sets others later." placeholder:"NAME"`
@@ -76,7 +78,7 @@ type merchantCreate struct {
 
 // Run creates a merchant.
 func (c *merchantCreate) Run(r *runner, root *commands) error {
-	return r.admin(&root.Merchant.settings, func(a *app.Admin) error {
+	return r.change(&root.Merchant.settings, &c.author, func(a *app.Admin) error {
 		if c.Account == sandboxAccount {
 			if _, err := a.EnsureSandbox(r.ctx); err != nil {
 				return err
@@ -128,12 +130,18 @@ func (c *merchantList) Run(r *runner, root *commands) error {
 }
 
 type merchantAccept struct {
+	author
+
 	Name string `arg:"" help:"The merchant's name, or platform for the limits of new merchants."`
 }
 
 // Run accepts the settings of a merchant.
 func (c *merchantAccept) Run(r *runner, root *commands) error {
-	return r.admin(&root.Merchant.settings, func(a *app.Admin) error {
+	by, err := c.named()
+	if err != nil {
+		return err
+	}
+	return r.changeAs(&root.Merchant.settings, by, func(a *app.Admin) error {
 		m, err := merchantOrPlatform(r, a, c.Name)
 		if err != nil {
 			return err
@@ -151,12 +159,14 @@ func (c *merchantAccept) Run(r *runner, root *commands) error {
 }
 
 type merchantClose struct {
+	author
+
 	Name string `arg:"" help:"The merchant's name."`
 }
 
 // Run closes a merchant.
 func (c *merchantClose) Run(r *runner, root *commands) error {
-	return r.admin(&root.Merchant.settings, func(a *app.Admin) error {
+	return r.change(&root.Merchant.settings, &c.author, func(a *app.Admin) error {
 		m, err := merchantNamed(r, a, c.Name)
 		if err != nil {
 			return err

@@ -10,6 +10,8 @@ import (
 )
 
 type merchantBrand struct {
+	author
+
 	brandFlags
 
 	Name string `arg:"" help:"The merchant's name."`
@@ -35,7 +37,7 @@ type brandView struct {
 
 // Run changes the given fields and shows the brand.
 func (c *merchantBrand) Run(r *runner, root *commands) error {
-	return r.admin(&root.Merchant.settings, func(a *app.Admin) error {
+	return r.change(&root.Merchant.settings, &c.author, func(a *app.Admin) error {
 		m, err := merchantNamed(r, a, c.Name)
 		if err != nil {
 			return err

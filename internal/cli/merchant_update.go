@@ -30,6 +30,8 @@ func (c *merchantShow) Run(r *runner, root *commands) error {
 }
 
 type merchantUpdate struct {
+	author
+
 	brandFlags
 
 	Merchant     string   `arg:""                                                                                                              help:"The merchant's name."`
@@ -41,7 +43,7 @@ type merchantUpdate struct {
 
 // Validate refuses a command without an option: it would say that something is saved.
 func (c *merchantUpdate) Validate() error {
-	if reflect.DeepEqual(*c, merchantUpdate{Merchant: c.Merchant}) {
+	if reflect.DeepEqual(*c, merchantUpdate{author: c.author, Merchant: c.Merchant}) {
 		return errors.New("name at least one field")
 	}
 	return nil
@@ -57,7 +59,7 @@ func (c *merchantUpdate) Run(r *runner, root *commands) error {
 	if u.WebhookHosts, err = hostList(c.WebhookHosts); err != nil {
 		return err
 	}
-	return r.admin(&root.Merchant.settings, func(a *app.Admin) error {
+	return r.change(&root.Merchant.settings, &c.author, func(a *app.Admin) error {
 		m, err := merchantNamed(r, a, c.Merchant)
 		if err != nil {
 			return err

@@ -27,9 +27,9 @@ type payoutCommand struct {
 
 // payoutDecision is who decides about which payout.
 type payoutDecision struct {
-	ID     string `arg:""                                        help:"The payout's id."`
-	As     string `help:"Your name, for the record; the login name by default." placeholder:"NAME"`
-	Reason string `help:"The reason, for the record."                     placeholder:"TEXT"`
+	author
+
+	ID string `arg:"" help:"The payout's id."`
 }
 
 type payoutApprove struct{ payoutDecision }
@@ -72,13 +72,11 @@ func (c *payoutReject) Run(r *runner, root *commands) error {
 }
 
 func (c *payoutDecision) decide(r *runner, root *commands, action store.ApprovalAction, act func(a *app.Admin, p *payment.Payout, actor string) (payment.Payout, error)) error {
-	name := strings.TrimSpace(c.As)
-	if name == "" {
-		var err error
-		if name, err = loginName(); err != nil {
-			return err
-		}
+	by, err := c.named()
+	if err != nil {
+		return err
 	}
+	name := by.Actor.Name()
 	return r.admin(&root.Payout.settings, func(a *app.Admin) error {
 		p, err := findPayout(r, a, c.ID)
 		if err != nil {
@@ -91,7 +89,7 @@ func (c *payoutDecision) decide(r *runner, root *commands, action store.Approval
 		if err != nil {
 			return err
 		}
-		if p, err = act(a, &p, operatorPrefix+name); err != nil {
+		if p, err = act(a, &p, string(by.Actor)); err != nil {
 			return err
 		}
 		v, err := viewDecided(r, a, &p)

@@ -67,7 +67,7 @@ func TestPayoutDecisionsByPersons(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	s.dev(func(string) {}) // which creates the merchant
-	s.run(0, "limit", "set", "sandbox", "--approval-above", "100", "--approvals", "2")
+	s.run(0, "limit", "set", "sandbox", "--approval-above", "100", "--approvals", "2", "--as", "chefe")
 	ids := map[string]string{}
 	s.dev(func(base string) {
 		w := env.System(env.OutboundOptions{})

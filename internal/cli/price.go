@@ -10,6 +10,7 @@ import (
 	"github.com/porteira/porteira/internal/merchant"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/store"
 )
 
 type priceCommand struct {
@@ -32,12 +33,13 @@ type priceView struct {
 	PerInstallment   bool   `json:"perInstallment"`
 	RefundsFee       bool   `json:"refundsFee"`
 	Since            string `json:"since"`
+	By               string `json:"changedBy,omitempty"`
 }
 
-func viewPrice(p *payment.Price) priceView {
+func viewPrice(p *payment.Price, by string) priceView {
 	return priceView{
 		string(p.Method), p.From, p.To, p.BasisPoints, int64(p.Fixed), int64(p.Minimum), int64(p.Maximum),
-		settleText(p.Terms), p.PerInstallment, p.RefundsFee, p.Since.Format("2006-01-02T15:04:05Z"),
+		settleText(p.Terms), p.PerInstallment, p.RefundsFee, p.Since.Format("2006-01-02T15:04:05Z"), by,
 	}
 }
 
@@ -50,6 +52,8 @@ func settleText(t payment.Terms) string {
 }
 
 type priceSet struct {
+	author
+
 	Merchant       string      `arg:"" help:"The merchant's name."`
 	Method         string      `enum:"PIX,CREDIT_CARD,BOLETO,PAYOUT" help:"PIX, CREDIT_CARD, BOLETO or PAYOUT." required:""`
 	Installments   string      `help:"Instalments of card payments that have this price, such as 2-6; without it all." placeholder:"FROM-TO"`
@@ -90,7 +94,7 @@ func (c *priceSet) Run(r *runner, root *commands) error {
 	if err != nil {
 		return configError{err}
 	}
-	return r.admin(&root.Price.settings, func(a *app.Admin) error {
+	return r.change(&root.Price.settings, &c.author, func(a *app.Admin) error {
 		m, err := merchantNamed(r, a, c.Merchant)
 		if err != nil {
 			return err
@@ -146,13 +150,18 @@ func listPrices(r *runner, a *app.Admin, merchant, first string) error {
 	if err != nil {
 		return err
 	}
+	last, err := a.Store.LastChanges(r.ctx, m.ID, store.NounPrice)
+	if err != nil {
+		return err
+	}
 	views := make([]priceView, len(m.Prices))
-	rows := [][]string{{"METHOD", "INSTALLMENTS", "BASIS POINTS", "FIXED", "MINIMUM", "MAXIMUM", "SETTLES", "REFUNDS FEE", "SINCE"}}
+	rows := [][]string{{"METHOD", "INSTALLMENTS", "BASIS POINTS", "FIXED", "MINIMUM", "MAXIMUM", "SETTLES", "REFUNDS FEE", "SINCE", "BY"}}
 	for i := range m.Prices {
 		p := &m.Prices[i]
-		v := viewPrice(p)
+		by := last[store.PriceSubject(p)].Actor
+		v := viewPrice(p, string(by))
 		views[i] = v
-		row := []string{v.Method, "", strconv.FormatInt(v.BasisPoints, 10), p.Fixed.English(), "", "", v.Settle, "", stamp(p.Since)}
+		row := []string{v.Method, "", strconv.FormatInt(v.BasisPoints, 10), p.Fixed.English(), "", "", v.Settle, "", stamp(p.Since), by.Shown()}
 		if p.Method == payment.CreditCard {
 			row[1] = fmt.Sprintf("%d-%d", p.From, p.To)
 		}

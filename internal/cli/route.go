@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/money"
@@ -33,10 +34,13 @@ type routeView struct {
 	Minimum   int64  `json:"minimum"`
 	Maximum   int64  `json:"maximum"` // 0: none
 	Share     int    `json:"share"`   // percent; 0: none
+
+	ChangedBy string     `json:"changedBy,omitempty"`
+	ChangedAt *time.Time `json:"changedAt,omitempty"`
 }
 
 func viewRoute(v payment.Route) routeView {
-	return routeView{string(v.Operation), string(v.Method), v.Account, int64(v.Minimum), int64(v.Maximum), v.Share}
+	return routeView{Operation: string(v.Operation), Method: string(v.Method), Account: v.Account, Minimum: int64(v.Minimum), Maximum: int64(v.Maximum), Share: v.Share}
 }
 
 func orEvery(method payment.Method) string {
@@ -47,6 +51,8 @@ func orEvery(method payment.Method) string {
 }
 
 type routeSet struct {
+	author
+
 	Merchant  string   `arg:"" help:"The merchant's name."`
 	Accounts  []string `arg:"" help:"Accounts in order, as NAME[:share=PERCENT][:min=CENTS][:max=CENTS]; the word none removes the routes."`
 	Operation string   `required:"" enum:"payin,payout" help:"The operation: payin or payout."`
@@ -67,7 +73,7 @@ func (c *routeSet) Run(r *runner, root *commands) error {
 		}
 		list = append(list, v)
 	}
-	return r.admin(&root.Route.settings, func(a *app.Admin) error {
+	return r.change(&root.Route.settings, &c.author, func(a *app.Admin) error {
 		m, err := merchantNamed(r, a, c.Merchant)
 		if err != nil {
 			return err
@@ -131,11 +137,20 @@ func listRoutes(r *runner, a *app.Admin, merchant, first string) error {
 	if err != nil {
 		return err
 	}
+	last, err := a.Store.LastChanges(r.ctx, m.ID, store.NounRoute)
+	if err != nil {
+		return err
+	}
 	views := []routeView{}
-	rows := [][]string{{"OPERATION", "METHOD", "ACCOUNT", "MINIMUM", "MAXIMUM", "SHARE"}}
+	rows := [][]string{{"OPERATION", "METHOD", "ACCOUNT", "MINIMUM", "MAXIMUM", "SHARE", "SINCE", "BY"}}
 	for _, v := range m.Routes {
-		views = append(views, viewRoute(v))
-		row := []string{string(v.Operation), orEvery(v.Method), v.Account, "", "", ""}
+		view := viewRoute(v)
+		row := []string{string(v.Operation), orEvery(v.Method), v.Account, "", "", "", "", ""}
+		if e, ok := last[store.RouteSubject(v.Operation, v.Method)]; ok {
+			view.ChangedBy, view.ChangedAt = string(e.Actor), &e.CreatedAt
+			row[6], row[7] = stamp(e.CreatedAt), e.Actor.Shown()
+		}
+		views = append(views, view)
 		if v.Minimum > 0 {
 			row[3] = v.Minimum.English()
 		}

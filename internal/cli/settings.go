@@ -90,6 +90,7 @@ func newCommands() *commands {
 		Delivery:   deliveryCommand{settings: admin()},
 		Case:       caseCommand{settings: admin()},
 		Find:       findCommand{settings: admin()},
+		Audit:      auditCommand{settings: admin()},
 		Verify:     verifyCommand{settings: admin()},
 		Doctor:     doctorCommand{settings: newSettings(config.Serve)},
 		Backup:     backupCommand{settings: admin()},

@@ -52,6 +52,8 @@ type chainHead struct {
 type verified struct {
 	Merchants []provenMerchant `json:"merchants"`
 	Defects   int              `json:"defects"`
+	// LastAudit is the head of the chain of changes, as LastDecision.
+	LastAudit *chainHead `json:"lastAudit,omitempty"`
 }
 
 // Run verifies the ledger and the orders, merchant by merchant. Text output has each
@@ -113,16 +115,34 @@ func (c *verifyCommand) Run(r *runner) error {
 			return errors.New("a --head names a merchant that is not there or was not verified")
 		}
 		if c.Merchant == "" {
-			if err := query.Record(r.ctx, a.Store, store.SettingVerified, query.Verified{At: a.Clock.Now(), Defects: result.Defects}); err != nil {
+			err := query.Record(r.ctx, a.Store, store.SettingVerified, query.Verified{At: a.Clock.Now(), Defects: result.Defects})
+			if err == nil {
+				result.LastAudit, err = auditHead(r, a)
+			}
+			if err != nil {
 				return err
 			}
 		}
 		return r.out.show(result, func(w io.Writer) { printVerdict(w, &result) })
 	})
-	if err == nil && result.Defects > 0 {
+	return result.verdict(err)
+}
+
+// verdict is the error of the command: errDefects if it found some.
+func (v *verified) verdict(err error) error {
+	if err == nil && v.Defects > 0 {
 		err = errDefects
 	}
 	return err
+}
+
+// auditHead is the head of the chain of changes; zero if it has none.
+func auditHead(r *runner, a *app.Admin) (*chainHead, error) {
+	head, err := a.Store.LastAudit(r.ctx)
+	if isNotFound(err) {
+		err = nil
+	}
+	return &chainHead{head.Number, hex.EncodeToString(head.Hash)}, err
 }
 
 // merchants lists the merchants to verify: all, and then the platform itself.
@@ -174,6 +194,9 @@ func printProven(w io.Writer, m *provenMerchant) {
 }
 
 func printVerdict(w io.Writer, v *verified) {
+	if v.LastAudit != nil {
+		_, _ = fmt.Fprintf(w, "Last change of the audit %d, hash %s.\n", v.LastAudit.Number, v.LastAudit.Hash)
+	}
 	ledgers := plural(len(v.Merchants), "ledger", "ledgers")
 	if v.Defects == 0 {
 		_, _ = fmt.Fprintf(w, "Verified %s: no defects.\n", ledgers)

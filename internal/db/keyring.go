@@ -48,6 +48,7 @@ const (
 	PurposeSecret      = "credential-secret"
 	PurposeFingerprint = "request-fingerprint"
 	PurposeDecision    = "decision-chain"
+	PurposeAudit       = "audit-chain"
 	PurposeCredential  = "credential-row"
 	PurposeEntry       = "entry-chain"
 	PurposeRow         = "row"
@@ -55,7 +56,7 @@ const (
 	PurposeSearch      = "search"
 )
 
-var purposes = []string{PurposeSecret, PurposeFingerprint, PurposeDecision, PurposeCredential, PurposeEntry, PurposeRow, PurposeKey, PurposeSearch}
+var purposes = []string{PurposeSecret, PurposeFingerprint, PurposeDecision, PurposeAudit, PurposeCredential, PurposeEntry, PurposeRow, PurposeKey, PurposeSearch}
 
 // NewKeyring derives all keys from a master key of 32 bytes. What was sealed and hashed under a
 // retired master key remains valid.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
@@ -181,7 +182,7 @@ func TestRangesOfMerchantsTakeTurns(t *testing.T) {
 // A rotated secret of a merchant signs beside the one before, until the overlap has passed.
 func TestRotateMerchantSecret(t *testing.T) {
 	each(t, func(t *testing.T, g hooks) {
-		secret, err := g.Merchants.RotateWebhookSecret(t.Context(), g.Merchant.ID, time.Hour)
+		secret, err := g.Merchants.RotateWebhookSecret(t.Context(), g.Merchant.ID, actor.System, time.Hour)
 		g.Must(err)
 		if now, err := g.Store.WebhookSecret(t.Context(), g.Merchant.ID); now != secret || err != nil {
 			t.Errorf("%v", err)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
@@ -21,7 +22,7 @@ type Events interface {
 
 // Secrets are the use cases of merchants' webhook secrets, which merchant.Service implements.
 type Secrets interface {
-	RotateWebhookSecret(ctx context.Context, merchant payment.ID, overlap time.Duration) (string, error)
+	RotateWebhookSecret(ctx context.Context, merchant payment.ID, by actor.Actor, overlap time.Duration) (string, error)
 }
 
 // EventReader reads events and their deliveries: [store.Store].
@@ -169,7 +170,7 @@ func (a *API) rotateWebhookSecret(c *call) error {
 	if err != nil {
 		return err
 	}
-	secret, err := a.secrets.RotateWebhookSecret(c.ctx, c.merchant.ID, overlap)
+	secret, err := a.secrets.RotateWebhookSecret(c.ctx, c.merchant.ID, actor.Actor(c.actor()), overlap)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
@@ -54,7 +55,7 @@ func (s *Service) CreateCredential(ctx context.Context, n NewCredential) (c stor
 		KeyID: n.KeyID, Merchant: n.Merchant, Label: n.Label, SecretHash: hash[:], Scopes: n.Scopes,
 		AllowedIPs: n.AllowedIPs, ExpiresAt: n.ExpiresAt,
 	}
-	err = s.Store.Transact(ctx, func(tx *store.Tx) error {
+	err = s.Store.Administer(ctx, s.Author, func(tx *store.AdminTx) error {
 		c.CreatedAt = tx.Now
 		return tx.CreateCredential(ctx, c)
 	})
@@ -83,7 +84,11 @@ func (s *Service) RotateCredential(ctx context.Context, keyID, presented string,
 	if presented != "" {
 		hashes = append(keys.RetiredSecretHashes(presented), keys.SecretHash(presented))
 	}
-	err = s.Store.Transact(ctx, func(tx *store.Tx) (err error) {
+	by := s.Author
+	if presented != "" {
+		by = actor.Author{Actor: actor.Credential(keyID)}
+	}
+	err = s.Store.Administer(ctx, by, func(tx *store.AdminTx) (err error) {
 		c, err = tx.ChangeCredential(ctx, keyID, func(c *store.Credential) error {
 			if !c.ExpiresAt.IsZero() && !tx.Now.Before(c.ExpiresAt) {
 				return problem.New(problem.InvalidState, "The credential has expired.")
@@ -109,7 +114,7 @@ func (s *Service) RotateCredential(ctx context.Context, keyID, presented string,
 
 // RevokeCredential revokes a credential; nodes reject it within 2 s.
 func (s *Service) RevokeCredential(ctx context.Context, keyID string) error {
-	return store.Problem(s.Store.Transact(ctx, func(tx *store.Tx) error { return tx.RevokeCredential(ctx, keyID) }))
+	return store.Problem(s.Store.Administer(ctx, s.Author, func(tx *store.AdminTx) error { return tx.RevokeCredential(ctx, keyID) }))
 }
 
 // token encodes random bytes in letters and digits that need no quoting in a shell.

@@ -55,7 +55,7 @@ func (s *Service) Update(ctx context.Context, id payment.ID, u Update) (store.Me
 	if id.IsZero() {
 		return store.Merchant{}, errPlatform
 	}
-	err := s.Store.Transact(ctx, func(tx *store.Tx) error {
+	err := s.Store.Administer(ctx, s.Author, func(tx *store.AdminTx) error {
 		_, err := tx.ChangeMerchant(ctx, id, func(m *store.Merchant) error {
 			assign(&m.Name, u.Name)
 			assign(&m.City, u.City)

@@ -12,7 +12,7 @@ import (
 // SetLimits changes the limits of a merchant, or with the zero id those of new merchants,
 // and returns them. Nodes apply them within 2 s. Errors: problem kind validation_failed.
 func (s *Service) SetLimits(ctx context.Context, id payment.ID, change func(l *limits.Limits)) (l limits.Limits, err error) {
-	err = s.Store.Transact(ctx, func(tx *store.Tx) error {
+	err = s.Store.Administer(ctx, s.Author, func(tx *store.AdminTx) error {
 		if l, err = tx.Limits(ctx, id); err != nil {
 			return err
 		}
@@ -25,9 +25,9 @@ func (s *Service) SetLimits(ctx context.Context, id payment.ID, change func(l *l
 	return l, store.Problem(err)
 }
 
-// Accept makes the settings of a merchant valid as they are: see [store.Tx.AcceptMerchant].
+// Accept makes the settings of a merchant valid as they are: see [store.AdminTx.AcceptMerchant].
 func (s *Service) Accept(ctx context.Context, id payment.ID) error {
-	return store.Problem(s.Store.Transact(ctx, func(tx *store.Tx) error { return tx.AcceptMerchant(ctx, id) }))
+	return store.Problem(s.Store.Administer(ctx, s.Author, func(tx *store.AdminTx) error { return tx.AcceptMerchant(ctx, id) }))
 }
 
 // Unlimited lifts all limits, as a change of [Service.SetLimits].

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/money"
@@ -28,6 +29,7 @@ type Options struct {
 	Store      *store.Store
 	Env        env.Env
 	Processors processor.Accounts
+	Author     actor.Author // of all changes; without one they are refused
 }
 
 // Service implements the use cases of merchants.
@@ -35,6 +37,13 @@ type Service struct{ Options }
 
 // New returns a Service.
 func New(o Options) *Service { return &Service{o} }
+
+// As returns the use cases with another author of all changes.
+func (s *Service) As(by actor.Author) *Service {
+	o := s.Options
+	o.Author = by
+	return New(o)
+}
 
 // Create adds a merchant with the limits of new merchants. webhookSecret "" generates one. Errors: problem kind
 // validation_failed if the name is taken or invalid, unavailable if a route names an account
@@ -51,7 +60,7 @@ func (s *Service) Create(ctx context.Context, m store.Merchant, webhookSecret st
 	if webhookSecret == "" {
 		webhookSecret = WebhookSecretPrefix + base64.StdEncoding.EncodeToString(s.random(secretBytes))
 	}
-	err := s.Store.Transact(ctx, func(tx *store.Tx) (err error) {
+	err := s.Store.Administer(ctx, s.Author, func(tx *store.AdminTx) (err error) {
 		if m.Limits, err = tx.Limits(ctx, payment.ID{}); err != nil {
 			return err
 		}
@@ -63,10 +72,10 @@ func (s *Service) Create(ctx context.Context, m store.Merchant, webhookSecret st
 
 // RotateWebhookSecret gives a merchant a new secret for deliveries to per-order URLs, and
 // returns it. Both sign until the overlap has passed; nodes follow within 2 s.
-func (s *Service) RotateWebhookSecret(ctx context.Context, merchant payment.ID, overlap time.Duration) (string, error) {
+func (s *Service) RotateWebhookSecret(ctx context.Context, merchant payment.ID, by actor.Actor, overlap time.Duration) (string, error) {
 	secret := WebhookSecretPrefix + base64.StdEncoding.EncodeToString(s.random(secretBytes))
 	sealed := s.Store.SealWebhookSecret(merchant, secret)
-	return secret, store.Problem(s.Store.Transact(ctx, func(tx *store.Tx) error {
+	return secret, store.Problem(s.Store.Administer(ctx, actor.Author{Actor: by}, func(tx *store.AdminTx) error {
 		return tx.RotateWebhookSecret(ctx, merchant, sealed, tx.Now.Add(overlap))
 	}))
 }
@@ -84,7 +93,7 @@ type Seed struct {
 // the store means that another process was faster, or that the credential belongs to
 // another merchant.
 func (s *Service) Seed(ctx context.Context, seed Seed) error {
-	return store.Problem(s.Store.Transact(ctx, func(tx *store.Tx) error {
+	return store.Problem(s.Store.Administer(ctx, s.Author, func(tx *store.AdminTx) error {
 		m, err := tx.CreateMerchant(ctx, seed.Merchant, seed.WebhookSecret)
 		if err != nil {
 			return err
@@ -102,7 +111,7 @@ func (s *Service) Seed(ctx context.Context, seed Seed) error {
 
 // Close makes the gateway reject a merchant's credentials from now on.
 func (s *Service) Close(ctx context.Context, id payment.ID) error {
-	return store.Problem(s.Store.Transact(ctx, func(tx *store.Tx) error { return tx.CloseMerchant(ctx, id) }))
+	return store.Problem(s.Store.Administer(ctx, s.Author, func(tx *store.AdminTx) error { return tx.CloseMerchant(ctx, id) }))
 }
 
 // Fund credits the operator's own money at the merchant's account to the merchant. It is
@@ -110,12 +119,12 @@ func (s *Service) Close(ctx context.Context, id payment.ID) error {
 // is then a problem of kind unavailable, and the operator checks the balance.
 func (s *Service) Fund(ctx context.Context, m store.Merchant, amount money.Cents) error {
 	ctx = context.WithoutCancel(ctx)
-	return store.Problem(s.Store.Transact(ctx, func(tx *store.Tx) error { return credit(ctx, tx, m, amount) }))
+	return store.Problem(s.Store.Administer(ctx, s.Author, func(tx *store.AdminTx) error { return credit(ctx, tx, m, amount) }))
 }
 
 // credit credits money to a merchant, at the first account of its payouts, and repays its
 // debt.
-func credit(ctx context.Context, tx *store.Tx, m store.Merchant, amount money.Cents) error {
+func credit(ctx context.Context, tx *store.AdminTx, m store.Merchant, amount money.Cents) error {
 	routes := payment.RoutesOf(m.Routes, payment.OperationPayout, payment.PIX)
 	if len(routes) == 0 {
 		return problem.New(problem.MethodNotEnabled, "The merchant has no route for payouts, so its money has no account.")

@@ -25,7 +25,7 @@ const settlementDaysMax = 365
 // not named, although the method has prices: nobody would expect their money at once.
 func (s *Service) SetPrice(ctx context.Context, merchant payment.ID, p payment.Price, unnamed Unnamed) error {
 	setRange(&p)
-	return store.Problem(s.Store.Transact(ctx, func(tx *store.Tx) error {
+	return store.Problem(s.Store.Administer(ctx, s.Author, func(tx *store.AdminTx) error {
 		prices, err := tx.Prices(ctx, merchant)
 		if err != nil {
 			return err

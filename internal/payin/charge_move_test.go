@@ -12,6 +12,7 @@ import (
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/processor/processortest"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/store/storetest"
 )
 
 // answering makes a bank give one answer to every request of a charge. A time-out takes all the time
@@ -107,7 +108,7 @@ func TestNextAccountOfACharge(t *testing.T) {
 func TestWorkerTriesTheNextAccount(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		threeAccounts(g, "refused, done, done")
-		g.Must(g.Store.Transact(t.Context(), func(tx *store.Tx) error {
+		g.Must(g.Store.Administer(t.Context(), storetest.Operator, func(tx *store.AdminTx) error {
 			return tx.SetRoutes(t.Context(), g.Merchant.ID, payment.OperationPayin, "", g.Merchant.Routes)
 		}))
 		op, err := g.Payins.NewCreateOp(g.Merchant, coretest.PayinRequest("order", ""))

@@ -8,6 +8,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/store/storetest"
 )
 
 // hangingAccount is an account whose bank answers nothing.
@@ -40,7 +41,7 @@ func TestTimeOfARequest(t *testing.T) {
 					hangingAccount(t, g, name, test.timeout, test.look)
 					g.Merchant.Routes = append(g.Merchant.Routes, payment.Route{Operation: payment.OperationPayin, Account: name})
 				}
-				g.Must(g.Store.Transact(t.Context(), func(tx *store.Tx) error {
+				g.Must(g.Store.Administer(t.Context(), storetest.Operator, func(tx *store.AdminTx) error {
 					return tx.SetRoutes(t.Context(), g.Merchant.ID, payment.OperationPayin, "", g.Merchant.Routes)
 				}))
 				began := g.Clock.Monotonic()

@@ -108,7 +108,7 @@ func scanAccount(keys *db.Keyring) func(r db.Scanner) (Account, error) {
 }
 
 // CreateAccount adds an account, in its first version. A taken id is ErrConflict.
-func (tx *Tx) CreateAccount(ctx context.Context, a Account) (Account, error) {
+func (tx *AdminTx) CreateAccount(ctx context.Context, a Account) (Account, error) {
 	a.Version, a.CreatedAt, a.UpdatedAt = 1, tx.Now, tx.Now
 	if a.Settings == nil {
 		a.Settings = map[string]string{}
@@ -116,6 +116,7 @@ func (tx *Tx) CreateAccount(ctx context.Context, a Account) (Account, error) {
 	if err := a.seal(tx.Keys()); err != nil {
 		return a, err
 	}
+	tx.record(NounAccount, "add", a.Merchant, a.ID, nil, a.auditFields(&Account{}))
 	return a, tx.InsertNew(ctx, accountTable.insert, accountTable.row(&a))
 }
 
@@ -131,7 +132,7 @@ func (tx *Tx) Accounts(ctx context.Context) ([]Account, error) {
 
 // ChangeAccount changes settings, secrets or state of an account, whose next version it
 // becomes. Errors: ErrNotFound, ErrSealed if its secrets do not open, and that of change.
-func (tx *Tx) ChangeAccount(ctx context.Context, id string, change func(a *Account) error) (Account, error) {
+func (tx *AdminTx) ChangeAccount(ctx context.Context, id string, change func(a *Account) error) (Account, error) {
 	a, err := scanAccount(tx.Keys())(tx.QueryRow(ctx, accountByID+tx.ForUpdate(), id))
 	if err != nil {
 		return a, db.NotFound(err)
@@ -139,6 +140,7 @@ func (tx *Tx) ChangeAccount(ctx context.Context, id string, change func(a *Accou
 	if a.Damaged != nil {
 		return a, a.Damaged
 	}
+	before := a
 	a.Settings = maps.Clone(a.Settings)
 	if err := change(&a); err != nil {
 		return a, err
@@ -146,6 +148,7 @@ func (tx *Tx) ChangeAccount(ctx context.Context, id string, change func(a *Accou
 	if err := a.seal(tx.Keys()); err != nil {
 		return a, err
 	}
+	tx.record(NounAccount, "change", a.Merchant, a.ID, before.auditFields(&before), a.auditFields(&before))
 	last := a.Version
 	a.Version, a.UpdatedAt = last+1, tx.Now
 	missed, err := tx.Update(ctx, accountUpdate.RowUpdate, accountUpdate.row(&a, last))

@@ -21,7 +21,7 @@ type claimed struct {
 func newClaimed(t *testing.T, s *store.Store, count int) *claimed {
 	t.Helper()
 	v := &claimed{T: t, s: s, m: createMerchant(t, s, "m"), node: payment.ID{7}}
-	write(t, s, func(tx *store.Tx) error { return tx.RegisterNode(t.Context(), v.node) })
+	write(t, s, func(tx *store.AdminTx) error { return tx.RegisterNode(t.Context(), v.node) })
 	var n store.Needs
 	out, err := s.Commit(t.Context(), &n, store.Capacity{Node: v.node, Deliveries: map[payment.ID]int{v.m.ID: count}}, func(_ *store.Loaded, c *store.Changes) error {
 		for range count {
@@ -58,7 +58,7 @@ func (v *claimed) want(d store.Delivery, status int, ended bool) {
 
 func (v *claimed) release() {
 	v.Helper()
-	write(v.T, v.s, func(tx *store.Tx) error {
+	write(v.T, v.s, func(tx *store.AdminTx) error {
 		n, err := tx.ReleaseNode(v.Context(), store.Node{ID: v.node, Heartbeat: 1})
 		if err == nil && n != int64(len(v.list)) {
 			v.Errorf("released %d", n)

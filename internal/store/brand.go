@@ -37,7 +37,12 @@ var (
 )
 
 // SaveBrand replaces a merchant's brand.
-func (tx *Tx) SaveBrand(ctx context.Context, b Brand) error {
+func (tx *AdminTx) SaveBrand(ctx context.Context, b Brand) error {
+	before, err := tx.Brand(ctx, b.Merchant)
+	if err != nil {
+		return err
+	}
+	tx.record("brand", "set", b.Merchant, "", before.auditFields(&before), b.auditFields(&before))
 	b.UpdatedAt = tx.Now
 	missed, err := tx.Update(ctx, brandUpdate.RowUpdate, brandUpdate.row(&b))
 	if err != nil || len(missed) == 0 {

@@ -7,6 +7,7 @@ import (
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/store/storetest"
 )
 
 // orders is a merchant with a pay-in, a payout and what belongs to them, each with
@@ -23,7 +24,7 @@ var first = payment.ID{1}
 func newOrders(t *testing.T, s *store.Store) *orders {
 	t.Helper()
 	v := &orders{T: t, s: s, m: createMerchant(t, s, "m")}
-	write(t, s, func(tx *store.Tx) error { return tx.RegisterNode(t.Context(), first) })
+	write(t, s, func(tx *store.AdminTx) error { return tx.RegisterNode(t.Context(), first) })
 	r := &payment.Receipt{Merchant: v.m.ID, ID: first, Processor: "bank", ExternalID: "1", Amount: 1, Applied: 1}
 	must(t, commit(t, s, func(n *store.Needs) {
 		n.InsertPayin(newPayin(t, s, &v.m, first, "r"))
@@ -38,7 +39,9 @@ func newOrders(t *testing.T, s *store.Store) *orders {
 		c.AddEvent(payment.Event{Merchant: v.m.ID, Type: payment.EventPayinPaid, Subject: first}, []byte(`{}`), "https://a.example")
 		return c.Post(v.m.ID, first, ledger.Fund("bank", 100))
 	}))
-	write(t, s, func(tx *store.Tx) error { return tx.ExecOne(t.Context(), "UPDATE deliveries SET id = $1", first[:]) })
+	write(t, s, func(tx *store.AdminTx) error {
+		return tx.ExecOne(t.Context(), "UPDATE deliveries SET id = $1", first[:])
+	})
 	return v
 }
 
@@ -109,7 +112,7 @@ func TestConflicts(t *testing.T) {
 	each(t, func(t *testing.T, s *store.Store) {
 		v := newOrders(t, s)
 		for name, conflict := range conflicts {
-			err := s.Transact(t.Context(), func(tx *store.Tx) error {
+			err := s.Administer(t.Context(), storetest.Operator, func(tx *store.AdminTx) error {
 				return tx.Apply(t.Context(), v.needs(), func(l *store.Loaded, c *store.Changes) error {
 					c.SetSetting(name, "stored")
 					conflict.change(v, l, c)
@@ -141,7 +144,7 @@ func TestChangedBalancesRunAgain(t *testing.T) {
 			"a further account": "INSERT INTO balances SELECT merchant_id, 'fees', 0, 1, 0, entry_hash, 0 FROM balances WHERE account = 'available'",
 		} {
 			runs := 0
-			must(t, s.Transact(t.Context(), func(tx *store.Tx) error {
+			must(t, s.Administer(t.Context(), storetest.Operator, func(tx *store.AdminTx) error {
 				runs++
 				return tx.Apply(t.Context(), v.needs(), func(_ *store.Loaded, c *store.Changes) error {
 					if runs == 1 {
@@ -300,7 +303,7 @@ func TestCaseClosings(t *testing.T) {
 				if open, err := s.HasOpenCase(t.Context(), m, first, store.CaseNotice); open != (c.want == "") || err != nil {
 					t.Errorf("%s, opened %s: open is %v, %v", name, opened, open, err)
 				}
-				write(t, s, func(tx *store.Tx) error {
+				write(t, s, func(tx *store.AdminTx) error {
 					if n, err := tx.ExecCount(t.Context(), "DELETE FROM cases WHERE closed_at = 0 AND id <> $1", id[:]); n != 2 || err != nil {
 						t.Errorf("%s, opened %s: %d other cases are open, %v", name, opened, n, err)
 					}

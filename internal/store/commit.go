@@ -144,6 +144,7 @@ type Changes struct {
 	uncounted         map[CounterKey]limits.Count // no longer counted by limits
 	postings          []posting
 	events            []pendingEvent
+	audit             []AuditEntry
 	count             int
 }
 
@@ -228,13 +229,13 @@ func load(ctx context.Context, tx *db.Tx, n *Needs, capacity Capacity) (*Loaded,
 	return l, nil
 }
 
-// save writes all changes. The counters of events are locked last.
+// save writes all changes. The counters of events are locked late, and the chain of the audit last.
 func (c *Changes) save(ctx context.Context, tx *db.Tx) (out Outcome, err error) {
 	for _, step := range []func(context.Context, *db.Tx) error{
 		c.saveNodes, c.saveSettings, c.saveFeeds,
 		c.savePayins, c.savePayouts, c.saveSends, c.saveCharges, c.saveReceipts, c.saveDisputes, c.saveAnswers, c.saveReceivables, c.saveCases, c.saveNotices,
 		c.saveEndpoints, c.saveDeliveries, c.saveMoved, c.saveNewDeliveries, c.saveStopped, c.saveAttempts, c.savePostings, c.saveCounters, c.saveApprovals, c.saveUnapproved, c.saveFound, c.saveConsents, c.saveRefunds, c.saveBatches, c.saveSearch,
-		c.saveDecisions, c.saveEvents,
+		c.saveDecisions, c.saveEvents, c.saveAudit,
 	} {
 		if err := step(ctx, tx); err != nil {
 			return Outcome{}, err

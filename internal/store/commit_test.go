@@ -206,7 +206,7 @@ func TestOutcome(t *testing.T) {
 	each(t, func(t *testing.T, s *store.Store) {
 		m := createMerchant(t, s, "m")
 		node := payment.ID{7}
-		write(t, s, func(tx *store.Tx) error { return tx.RegisterNode(t.Context(), node) })
+		write(t, s, func(tx *store.AdminTx) error { return tx.RegisterNode(t.Context(), node) })
 		p := newPayin(t, s, &m, payment.ID{1}, "r")
 		must(t, commit(t, s, func(n *store.Needs) { n.InsertPayin(p) }, nothing))
 		run := func(node payment.ID) store.Outcome {

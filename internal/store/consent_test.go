@@ -45,7 +45,7 @@ func TestConsents(t *testing.T) {
 		proved("a", true)
 		proved("b", false)
 		ahead := time.Now().Add(24 * time.Hour).UnixMicro()
-		must(t, s.Transact(ctx, func(tx *store.Tx) error { return tx.ExecOne(ctx, "UPDATE consents SET created_at = $1", ahead) }))
+		must(t, s.Administer(ctx, storetest.Operator, func(tx *store.AdminTx) error { return tx.ExecOne(ctx, "UPDATE consents SET created_at = $1", ahead) }))
 		add("a", "second", store.ConsentNotAsked)
 		proved("a", false)
 		add("b", "first", store.ConsentGiven)

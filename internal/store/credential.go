@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/hmac"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -158,26 +159,31 @@ func scanCredential(keys *db.Keyring) func(r db.Scanner) (Credential, error) {
 }
 
 // CreateCredential adds a credential. A taken key id is ErrConflict.
-func (tx *Tx) CreateCredential(ctx context.Context, c Credential) error {
+func (tx *AdminTx) CreateCredential(ctx context.Context, c Credential) error {
 	c.RevokedAt, c.CreatedAt = time.Time{}, tx.Now
 	c.sign(tx.Keys())
+	tx.record(NounCredential, "create", c.Merchant, c.KeyID, nil, c.auditFields())
 	return tx.InsertNew(ctx, credentialTable.insert, credentialTable.row(&c))
 }
 
 // ChangeCredential changes secrets or times of a credential that is not revoked. Errors:
 // ErrNotFound for one that is revoked or unknown, ErrChangedOutside if its row is damaged,
 // and that of change.
-func (tx *Tx) ChangeCredential(ctx context.Context, keyID string, change func(c *Credential) error) (Credential, error) {
+func (tx *AdminTx) ChangeCredential(ctx context.Context, keyID string, change func(c *Credential) error) (Credential, error) {
 	c, err := tx.liveCredential(ctx, keyID)
 	if err == nil {
 		err = c.Damaged
 	}
+	before := c
 	if err == nil {
 		err = change(&c)
 	}
 	if err != nil {
 		return c, err
 	}
+	after := c.auditFields()
+	after.changed("secret", !hmac.Equal(before.SecretHash, c.SecretHash))
+	tx.record(NounCredential, "change", c.Merchant, c.KeyID, before.auditFields(), after)
 	c.sign(tx.Keys())
 	return c, tx.saveCredential(ctx, &c)
 }
@@ -185,15 +191,17 @@ func (tx *Tx) ChangeCredential(ctx context.Context, keyID string, change func(c 
 // RevokeCredential revokes a credential; one that is revoked or unknown is ErrNotFound. A
 // damaged one is written again, revoked and without secrets, also if its revocation is what
 // was changed: it is not damaged any more.
-func (tx *Tx) RevokeCredential(ctx context.Context, keyID string) error {
+func (tx *AdminTx) RevokeCredential(ctx context.Context, keyID string) error {
 	c, err := tx.liveCredential(ctx, keyID)
 	if err != nil {
 		return err
 	}
+	before := c
 	c.RevokedAt = tx.Now
 	if c.Damaged != nil {
 		c.SecretHash, c.SecondHash, c.AllowedIPs = nil, nil, nil
 	}
+	tx.record(NounCredential, "revoke", c.Merchant, c.KeyID, before.auditFields(), c.auditFields())
 	c.sign(tx.Keys())
 	return tx.saveCredential(ctx, &c)
 }

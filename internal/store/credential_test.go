@@ -27,7 +27,7 @@ func newCredentials(t *testing.T, s *store.Store) {
 	t.Helper()
 	a, b := createMerchant(t, s, "a"), createMerchant(t, s, "b")
 	now := time.Now()
-	write(t, s, func(tx *store.Tx) error {
+	write(t, s, func(tx *store.AdminTx) error {
 		must(t, tx.CreateCredential(t.Context(), store.Credential{
 			KeyID: "k", Merchant: a.ID, Label: "till", SecretHash: []byte{1}, SecondHash: []byte{2}, SecondUntil: now.Add(time.Hour),
 			Scopes: []string{store.ScopeRead}, AllowedIPs: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, ExpiresAt: now.Add(time.Hour),
@@ -44,7 +44,7 @@ func edited(t *testing.T, s *store.Store, set string, then func(keyID string)) {
 		keyID, restore = "other", "UPDATE credentials SET key_id = 'k' WHERE key_id = 'other'"
 	}
 	exec := func(text string) {
-		write(t, s, func(tx *store.Tx) error { _, err := tx.Exec(t.Context(), text); return err })
+		write(t, s, func(tx *store.AdminTx) error { _, err := tx.Exec(t.Context(), text); return err })
 	}
 	exec("DROP TABLE IF EXISTS kept")
 	exec("CREATE TABLE kept AS SELECT * FROM credentials WHERE key_id = 'k'")
@@ -89,14 +89,14 @@ func TestEditedCredentialsAreDamaged(t *testing.T) {
 				if defects := credentialDefects(t, s, c.Merchant); len(defects) != 1 || defects[0].ID != keyID {
 					t.Errorf("%s: the proof does not name it: %v", set, defects)
 				}
-				change := func(tx *store.Tx) error {
+				change := func(tx *store.AdminTx) error {
 					_, err := tx.ChangeCredential(t.Context(), keyID, func(*store.Credential) error { return nil })
 					return err
 				}
-				if err := s.Transact(t.Context(), change); !errors.Is(err, store.ErrChangedOutside) && set != "revoked_at = 1" {
+				if err := s.Administer(t.Context(), storetest.Operator, change); !errors.Is(err, store.ErrChangedOutside) && set != "revoked_at = 1" {
 					t.Errorf("%s: it can be changed: %v", set, err)
 				}
-				revoke := func(tx *store.Tx) error { return tx.RevokeCredential(t.Context(), keyID) }
+				revoke := func(tx *store.AdminTx) error { return tx.RevokeCredential(t.Context(), keyID) }
 				write(t, s, revoke)
 				if c, err = s.Credential(t.Context(), keyID); err != nil || c.Damaged != nil || c.RevokedAt.IsZero() || len(c.SecretHash)+len(c.SecondHash) > 0 {
 					t.Errorf("%s: after its revocation it is %+v, %v", set, c, err)
@@ -104,7 +104,7 @@ func TestEditedCredentialsAreDamaged(t *testing.T) {
 				if defects := credentialDefects(t, s, c.Merchant); len(defects) > 0 {
 					t.Errorf("%s: after its revocation the proof still names it: %v", set, defects)
 				}
-				if err := s.Transact(t.Context(), revoke); !errors.Is(err, store.ErrNotFound) {
+				if err := s.Administer(t.Context(), storetest.Operator, revoke); !errors.Is(err, store.ErrNotFound) {
 					t.Errorf("%s: it is revoked twice: %v", set, err)
 				}
 			})
@@ -122,11 +122,11 @@ func TestRevocationIsAuthentic(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *store.Store) {
 		newCredentials(t, s)
-		write(t, s, func(tx *store.Tx) error { return tx.RevokeCredential(t.Context(), "k") })
+		write(t, s, func(tx *store.AdminTx) error { return tx.RevokeCredential(t.Context(), "k") })
 		if c, err := s.Credential(t.Context(), "k"); err != nil || c.Damaged != nil {
 			t.Errorf("revoked: %v, %v", c.Damaged, err)
 		}
-		write(t, s, func(tx *store.Tx) error {
+		write(t, s, func(tx *store.AdminTx) error {
 			return tx.ExecOne(t.Context(), "UPDATE credentials SET revoked_at = 0 WHERE key_id = $1", "k")
 		})
 		if c, err := s.Credential(t.Context(), "k"); err != nil || c.Damaged == nil {
@@ -161,7 +161,7 @@ func TestCredentialsOfRetiredMasterKeys(t *testing.T) {
 			if damaged(rotated) || !damaged(other) {
 				t.Errorf("with the retired key damaged is %v, without it %v", damaged(rotated), damaged(other))
 			}
-			write(t, rotated, func(tx *store.Tx) error {
+			write(t, rotated, func(tx *store.AdminTx) error {
 				_, err := tx.ChangeCredential(t.Context(), "k", func(c *store.Credential) error { c.SecretHash = []byte{9}; return nil })
 				return err
 			})

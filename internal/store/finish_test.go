@@ -94,7 +94,7 @@ func newFinishing(t *testing.T, s *store.Store, now time.Time, name string, stat
 	var payins []*store.NewPayin
 	for i := range (len(states) + 1) / 2 {
 		var id payment.ID
-		write(t, s, func(tx *store.Tx) error { id = tx.NewID(); return nil })
+		write(t, s, func(tx *store.AdminTx) error { id = tx.NewID(); return nil })
 		p := newPayin(t, s, &v.m, id, fmt.Sprint(i)).Payin
 		p.WebhookURL = receiver
 		payins = append(payins, s.NewPayin(p, payment.PersonalData{}, nil))
@@ -135,7 +135,7 @@ func (v *finishing) claim(node payment.ID) (list []store.Delivery) {
 }
 
 func (v *finishing) exec(text string, args ...any) {
-	write(v.T, v.s, func(tx *store.Tx) error { return tx.ExecOne(v.Context(), text, args...) })
+	write(v.T, v.s, func(tx *store.AdminTx) error { return tx.ExecOne(v.Context(), text, args...) })
 }
 
 func (v *finishing) makeDue(d store.Delivery) {

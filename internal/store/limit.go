@@ -303,10 +303,12 @@ func (s *Store) LimitsUsed(ctx context.Context, merchant payment.ID, at time.Tim
 }
 
 // SetLimits sets the limits of a merchant; the platform's are those of new merchants.
-func (tx *Tx) SetLimits(ctx context.Context, merchant payment.ID, l *limits.Limits) error {
-	if _, err := tx.soundMerchant(ctx, merchant); err != nil {
+func (tx *AdminTx) SetLimits(ctx context.Context, merchant payment.ID, l *limits.Limits) error {
+	m, err := tx.soundMerchant(ctx, merchant)
+	if err != nil {
 		return err
 	}
+	tx.record(NounLimit, "set", merchant, "", fieldsOf(&m.Limits), fieldsOf(l))
 	if err := tx.ExecOne(ctx, "UPDATE merchants SET limits = $1 WHERE id = $2", jsonText(l), merchant[:]); err != nil {
 		return err
 	}

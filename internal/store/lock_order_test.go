@@ -123,7 +123,7 @@ func TestOppositeOrdersDoNotDeadlock(t *testing.T) {
 // undone at COMMIT, for the next race.
 func (v *locking) race(row lockedRow, held int) {
 	var work sync.WaitGroup
-	err := v.s.Transact(v.Context(), func(tx *store.Tx) error {
+	err := v.s.Administer(v.Context(), storetest.Operator, func(tx *store.AdminTx) error {
 		if err := tx.Apply(v.Context(), v.needs(row, held), v.decide(row, held)); err != nil {
 			return err
 		}

@@ -117,7 +117,7 @@ func (tx *Tx) nextNumber(ctx context.Context, random uint32) (int64, error) {
 
 // CreateMerchant adds a merchant with the next free number, its routes, its prices and its
 // sealed webhook secret. A taken name is ErrConflict.
-func (tx *Tx) CreateMerchant(ctx context.Context, m Merchant, secret string) (Merchant, error) {
+func (tx *AdminTx) CreateMerchant(ctx context.Context, m Merchant, secret string) (Merchant, error) {
 	m.ID, m.CreatedAt = tx.NewID(), tx.Now
 	err := tx.lockMerchants(ctx)
 	if err != nil {
@@ -130,6 +130,7 @@ func (tx *Tx) CreateMerchant(ctx context.Context, m Merchant, secret string) (Me
 		return m, fmt.Errorf("store: merchant numbers are used up at %d", payment.MerchantNumberMax)
 	}
 	m.webhookSecret = tx.Keys().Seal(webhookSecret(m.ID), []byte(secret))
+	tx.record(NounMerchant, "create", m.ID, "", nil, m.auditFields())
 	if err := tx.InsertNew(ctx, merchantTable.insert, merchantTable.row(&m)); err != nil {
 		return m, fmt.Errorf("merchant %d: %w", m.Number, err)
 	}
@@ -158,7 +159,7 @@ func (tx *Tx) lockMerchant(ctx context.Context, id payment.ID) error {
 
 // ChangeMerchant changes name, city and hosts of a merchant. Errors: ErrNotFound,
 // ErrConflict if another merchant has the name, and that of change.
-func (tx *Tx) ChangeMerchant(ctx context.Context, id payment.ID, change func(m *Merchant) error) (Merchant, error) {
+func (tx *AdminTx) ChangeMerchant(ctx context.Context, id payment.ID, change func(m *Merchant) error) (Merchant, error) {
 	if err := tx.lockMerchants(ctx); err != nil {
 		return Merchant{}, err
 	}
@@ -166,9 +167,11 @@ func (tx *Tx) ChangeMerchant(ctx context.Context, id payment.ID, change func(m *
 	if err != nil {
 		return m, err
 	}
+	before := m.auditFields()
 	if err := change(&m); err != nil {
 		return m, err
 	}
+	tx.record(NounMerchant, "change", m.ID, "", before, m.auditFields())
 	var others int64
 	if err := tx.QueryRow(ctx, "SELECT count(*) FROM merchants WHERE name = $1 AND id <> $2", m.Name, id[:]).Scan(&others); err != nil {
 		return m, err
@@ -188,10 +191,12 @@ func (tx *Tx) ChangeMerchant(ctx context.Context, id payment.ID, change func(m *
 
 // CloseMerchant marks a merchant as closed: its credentials are rejected from then on, but its
 // orders continue. A merchant that is closed already is ErrConflict.
-func (tx *Tx) CloseMerchant(ctx context.Context, id payment.ID) error {
+func (tx *AdminTx) CloseMerchant(ctx context.Context, id payment.ID) error {
 	if _, err := tx.soundMerchant(ctx, id); err != nil {
 		return err
 	}
+	closed := Merchant{ClosedAt: tx.Now}
+	tx.record(NounMerchant, "close", id, "", (&Merchant{}).auditFields(), closed.auditFields())
 	if err := tx.ExecOne(ctx, "UPDATE merchants SET closed_at = $1 WHERE id = $2 AND closed_at = 0", micros(tx.Now), id[:]); err != nil {
 		return err
 	}
@@ -293,8 +298,13 @@ func (s *Store) SealWebhookSecret(merchant payment.ID, secret string) []byte {
 
 // RotateWebhookSecret gives a merchant a new sealed secret. The previous one signs too until a
 // time. It does nothing if the merchant has that secret already.
-func (tx *Tx) RotateWebhookSecret(ctx context.Context, merchant payment.ID, sealed []byte, until time.Time) error {
-	_, err := tx.ExecCount(ctx, `UPDATE merchants SET previous_webhook_secret = webhook_secret, previous_webhook_until = $1, webhook_secret = $2
+func (tx *AdminTx) RotateWebhookSecret(ctx context.Context, merchant payment.ID, sealed []byte, until time.Time) error {
+	n, err := tx.ExecCount(ctx, `UPDATE merchants SET previous_webhook_secret = webhook_secret, previous_webhook_until = $1, webhook_secret = $2
 		WHERE id = $3 AND webhook_secret <> $2`, micros(until), sealed, merchant[:])
+	if n > 0 {
+		after := fieldsOf(map[string]time.Time{"previousSecretEndsAt": until})
+		after.changed("secret", true)
+		tx.record("webhook secret", "rotate", merchant, "", nil, after)
+	}
 	return err
 }

@@ -85,7 +85,8 @@ func (tx *Tx) signMerchant(ctx context.Context, id payment.ID) error {
 
 // AcceptMerchant makes the settings of a merchant valid as they are: a person has compared limits,
 // hosts, routes and prices after they were changed outside the gateway.
-func (tx *Tx) AcceptMerchant(ctx context.Context, id payment.ID) error {
+func (tx *AdminTx) AcceptMerchant(ctx context.Context, id payment.ID) error {
+	tx.Record(NounMerchant, "accept", id, "")
 	if err := tx.lockMerchant(ctx, id); err != nil {
 		return err
 	}

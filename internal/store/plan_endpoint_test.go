@@ -6,6 +6,7 @@ import (
 
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/store/storetest"
 )
 
 // useEndpoints adds, changes and reads endpoints, one and several at once, and dispatches to
@@ -116,7 +117,7 @@ func (v *exercise) dispatch(merchant, endpoint payment.ID) {
 // writeText runs one statement.
 func writeText(t *testing.T, s *store.Store, text string) error {
 	t.Helper()
-	return s.Transact(t.Context(), func(tx *store.Tx) error { _, err := tx.Exec(t.Context(), text); return err })
+	return s.Administer(t.Context(), storetest.Operator, func(tx *store.AdminTx) error { _, err := tx.Exec(t.Context(), text); return err })
 }
 
 // redeliverRanges sends ranges again, in parts: to every URL, and to one endpoint.
@@ -130,7 +131,7 @@ func (v *exercise) redeliverRanges() {
 	if err != nil || found.Total == 0 {
 		t.Fatalf("%+v, %v", found, err)
 	}
-	write(t, s, func(tx *store.Tx) error {
+	write(t, s, func(tx *store.AdminTx) error {
 		for _, to := range []payment.ID{{}, endpoint} {
 			_, err := tx.AddRedelivery(ctx, store.Redelivery{Merchant: m, ID: tx.NewID(), Endpoint: to, End: found.End, Next: 1, Last: found.Last})
 			must(t, err)
@@ -143,10 +144,10 @@ func (v *exercise) redeliverRanges() {
 	}
 	for _, limit := range []int{1, 100} {
 		for i := range list {
-			write(t, s, func(tx *store.Tx) error { _, err := tx.RedeliverPart(ctx, list[i], limit); return err })
+			write(t, s, func(tx *store.AdminTx) error { _, err := tx.RedeliverPart(ctx, list[i], limit); return err })
 		}
 	}
-	write(t, s, func(tx *store.Tx) error {
+	write(t, s, func(tx *store.AdminTx) error {
 		return tx.RotateWebhookSecret(ctx, m, s.SealWebhookSecret(m, "whsec_2"), tx.Now)
 	})
 	if v, err := s.WebhookSecrets(ctx, m); err != nil || v.Current != "whsec_2" || v.Previous == "" {

@@ -8,6 +8,7 @@ import (
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/store/storetest"
 )
 
 // exercise runs every statement that requests and workers run. Its receivers have
@@ -59,7 +60,7 @@ func runExercise(t *testing.T, s *store.Store) {
 	v.readWork()
 	v.redeliverRanges()
 	v.readReceivables()
-	write(t, s, func(tx *store.Tx) error {
+	write(t, s, func(tx *store.AdminTx) error {
 		must(t, tx.RevokeCredential(t.Context(), "k"))
 		return tx.CloseMerchant(t.Context(), v.merchants[0].ID)
 	})
@@ -88,7 +89,7 @@ func (v *exercise) setUp() {
 	for _, name := range []string{"m", "other"} {
 		v.merchants = append(v.merchants, createMerchant(t, v.s, name))
 	}
-	write(t, v.s, func(tx *store.Tx) error {
+	write(t, v.s, func(tx *store.AdminTx) error {
 		m := v.merchants[0].ID
 		must(t, tx.CreateCredential(ctx, store.Credential{KeyID: "k", Merchant: m, SecretHash: []byte{1}}))
 		_, err := tx.ChangeCredential(ctx, "k", func(*store.Credential) error { return nil })
@@ -96,6 +97,7 @@ func (v *exercise) setUp() {
 		_, err = tx.ChangeMerchant(ctx, m, func(*store.Merchant) error { return nil })
 		must(t, err)
 		must(t, tx.SaveBrand(ctx, store.Brand{Merchant: m, Title: "M"}))
+		tx.Record(store.NounAccount, "install", m, "bank")
 		must(t, tx.RegisterNode(ctx, v.node))
 		must(t, tx.SetSetting(ctx, "name", "value"))
 		_, err = tx.CreateAccount(ctx, store.Account{ID: "bank", Driver: "sandbox"})
@@ -228,6 +230,7 @@ func (v *exercise) change(count int) {
 			n.Consent("bank", fmt.Sprintf("%d of %d", i, count))
 		}
 	}, func(l *store.Loaded, c *store.Changes) {
+		c.Audit(storetest.Operator, "endpoint", "create", m, "", nil, map[string]int{"count": count})
 		for i := range count {
 			if found, ok := l.Case(m, b.cases[i]); !ok || found.ID != b.cases[i] {
 				t.Errorf("case %d of %d was not loaded", i, count)
@@ -318,7 +321,7 @@ func (v *exercise) finish(count int) {
 // openAccount posts to one account that exists and one that does not.
 func (v *exercise) openAccount() {
 	m := v.merchants[0].ID
-	write(v.t, v.s, func(tx *store.Tx) error {
+	write(v.t, v.s, func(tx *store.AdminTx) error {
 		var n store.Needs
 		n.Balances(m)
 		return tx.Apply(v.t.Context(), &n, func(_ *store.Loaded, c *store.Changes) error {
@@ -334,14 +337,14 @@ func (v *exercise) openAccount() {
 // of no order.
 func (v *exercise) redeliver() {
 	t, ctx, m := v.t, v.t.Context(), v.merchants[0].ID
-	again := func(tx *store.Tx, number int64, subject payment.ID, want int64) {
+	again := func(tx *store.AdminTx, number int64, subject payment.ID, want int64) {
 		t.Helper()
 		if n, err := tx.Redeliver(ctx, &payment.Event{Merchant: m, Number: number, Subject: subject}); n != want || err != nil {
 			t.Errorf("redelivered %d of event %d, %v, want %d", n, number, err, want)
 		}
 	}
 	payout := v.last.payouts[0].Payout.ID
-	write(t, v.s, func(tx *store.Tx) error {
+	write(t, v.s, func(tx *store.AdminTx) error {
 		_, err := tx.AllowRemoval(ctx, v.far, time.Hour)
 		must(t, err)
 		_, err = tx.AllowRemoval(ctx, v.far, time.Hour)
@@ -362,7 +365,7 @@ func (v *exercise) redeliver() {
 // administer runs what happens when processes start and die.
 func (v *exercise) administer() {
 	t, s, ctx := v.t, v.s, v.t.Context()
-	write(t, s, func(tx *store.Tx) error {
+	write(t, s, func(tx *store.AdminTx) error {
 		must(t, tx.RescheduleFuture(ctx, tx.Now, time.Hour))
 		_, err := tx.Installation(ctx)
 		must(t, err)

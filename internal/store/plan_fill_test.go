@@ -27,7 +27,7 @@ var few = []string{"balances", "event_counters"}
 // keys differ between the copies.
 func fillPostgres(t *testing.T, s *store.Store) {
 	t.Helper()
-	write(t, s, func(tx *store.Tx) error {
+	write(t, s, func(tx *store.AdminTx) error {
 		run := func(text string) {
 			t.Helper()
 			if _, err := tx.Exec(t.Context(), text); err != nil {
@@ -40,11 +40,11 @@ func fillPostgres(t *testing.T, s *store.Store) {
 		}
 		return nil
 	})
-	write(t, s, func(tx *store.Tx) error { _, err := tx.Exec(t.Context(), "ANALYZE"); return err })
+	write(t, s, func(tx *store.AdminTx) error { _, err := tx.Exec(t.Context(), "ANALYZE"); return err })
 }
 
 // copies are the expressions of a table's columns in its copies.
-func copies(t *testing.T, tx *store.Tx, table string) string {
+func copies(t *testing.T, tx *store.AdminTx, table string) string {
 	t.Helper()
 	type column struct {
 		name, kind string

@@ -44,7 +44,7 @@ func (v *exercise) countPayouts() {
 	if old, err := s.HasOldCounters(ctx, m, v.far); err != nil || !old {
 		t.Errorf("old counters: %v, %v", old, err)
 	}
-	write(t, s, func(tx *store.Tx) error {
+	write(t, s, func(tx *store.AdminTx) error {
 		n, err := tx.RemoveCounters(ctx, m, 5)
 		if n != 1 {
 			t.Errorf("removed %d counters, want that of 1970", n)

@@ -130,7 +130,7 @@ func sqlitePlan(t *testing.T, s *store.Store, text string) []string {
 func postgresPlans(t *testing.T, s *store.Store) map[string]string {
 	t.Helper()
 	plans := map[string]string{}
-	write(t, s, func(tx *store.Tx) error {
+	write(t, s, func(tx *store.AdminTx) error {
 		read := func(text string) []string {
 			rows, err := tx.Query(t.Context(), text, pgx.QueryExecModeSimpleProtocol)
 			list, err := db.Collect(rows, err, func(r db.Scanner) (line string, err error) { return line, r.Scan(&line) })

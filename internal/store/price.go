@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/porteira/porteira/internal/db"
@@ -63,14 +64,22 @@ func (tx *Tx) Prices(ctx context.Context, merchant payment.ID) ([]payment.Price,
 
 // SetPrice makes a price of a merchant valid from now on, in place of the one for the same method
 // and range. It is ErrConflict if another transaction replaces that one too.
-func (tx *Tx) SetPrice(ctx context.Context, merchant payment.ID, p payment.Price) error {
-	if _, err := tx.soundMerchant(ctx, merchant); err != nil {
+func (tx *AdminTx) SetPrice(ctx context.Context, merchant payment.ID, p payment.Price) error {
+	m, err := tx.soundMerchant(ctx, merchant)
+	if err != nil {
 		return err
 	}
+	var before *payment.Price
+	for i := range m.Prices {
+		if v := &m.Prices[i]; v.Method == p.Method && v.From == p.From && v.To == p.To {
+			before = v
+		}
+	}
+	tx.record(NounPrice, "set", merchant, PriceSubject(&p), priceFields(before), priceFields(&p))
 	p.Since = tx.Now
 	row := priceRow{Price: p, merchant: merchant}
 	key := []any{merchant[:], string(p.Method), p.From, p.To}
-	err := tx.QueryRow(ctx, `SELECT coalesce(MAX(version), 0) + 1 FROM prices
+	err = tx.QueryRow(ctx, `SELECT coalesce(MAX(version), 0) + 1 FROM prices
 		WHERE merchant_id = $1 AND method = $2 AND installments_from = $3 AND installments_to = $4`, key...).Scan(&row.version)
 	if err != nil {
 		return err
@@ -84,6 +93,9 @@ func (tx *Tx) SetPrice(ctx context.Context, merchant payment.ID, p payment.Price
 	}
 	return tx.signMerchant(ctx, merchant)
 }
+
+// PriceSubject names a price of a merchant in the audit.
+func PriceSubject(p *payment.Price) string { return fmt.Sprintf("%s %d-%d", p.Method, p.From, p.To) }
 
 // addPrices adds the first prices of a merchant.
 func (tx *Tx) addPrices(ctx context.Context, merchant payment.ID, list []payment.Price) error {

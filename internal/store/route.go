@@ -1,7 +1,9 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/payment"
@@ -38,10 +40,13 @@ func scanRoute(r db.Scanner) (routeRow, error) {
 
 // SetRoutes replaces the routes of a merchant for an operation and a method by these
 // accounts, in order. None removes them.
-func (tx *Tx) SetRoutes(ctx context.Context, merchant payment.ID, operation payment.Operation, method payment.Method, list []payment.Route) error {
-	if _, err := tx.soundMerchant(ctx, merchant); err != nil { // locked: else two concurrent changes would refuse each other
+func (tx *AdminTx) SetRoutes(ctx context.Context, merchant payment.ID, operation payment.Operation, method payment.Method, list []payment.Route) error {
+	m, err := tx.soundMerchant(ctx, merchant)
+	if err != nil { // locked: else two concurrent changes would refuse each other
 		return err
 	}
+	before := slices.DeleteFunc(slices.Clone(m.Routes), func(r payment.Route) bool { return r.Operation != operation || r.Method != method })
+	tx.record(NounRoute, "set", merchant, RouteSubject(operation, method), routeFields(before), routeFields(list))
 	if _, err := tx.Exec(ctx, "DELETE FROM routes WHERE merchant_id = $1 AND operation = $2 AND method = $3",
 		merchant[:], string(operation), string(method)); err != nil {
 		return err
@@ -53,6 +58,11 @@ func (tx *Tx) SetRoutes(ctx context.Context, merchant payment.ID, operation paym
 		return err
 	}
 	return tx.signMerchant(ctx, merchant)
+}
+
+// RouteSubject names the routes of an operation and a method in the audit; "" is every method.
+func RouteSubject(operation payment.Operation, method payment.Method) string {
+	return string(operation) + " " + string(cmp.Or(method, "*"))
 }
 
 // addRoutes adds the first routes of a merchant for their operations and methods.

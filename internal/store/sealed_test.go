@@ -46,7 +46,7 @@ func newSealed(t *testing.T, s *store.Store) *sealed {
 			return err
 		})
 		must(t, err)
-		write(t, s, func(tx *store.Tx) error {
+		write(t, s, func(tx *store.AdminTx) error {
 			_, err := tx.CreateAccount(t.Context(), store.Account{ID: name, Driver: "sandbox", Secrets: store.AccountSecrets{
 				Current: map[string]string{"key": "whsec_of_the_account"}, NoticeToken: "whsec_token",
 			}})
@@ -119,7 +119,7 @@ func TestSealedColumnsOpenInTheirCellOnly(t *testing.T) {
 				}
 				var was []byte
 				set := "UPDATE " + to.table + " SET " + to.name + " = $1 WHERE " + to.owner + " = $2"
-				write(t, s, func(tx *store.Tx) error {
+				write(t, s, func(tx *store.AdminTx) error {
 					var moved []byte
 					must(t, tx.QueryRow(t.Context(), "SELECT "+to.name+" FROM "+to.table+" WHERE "+to.owner+" = $1", v.row(to, 0)).Scan(&was))
 					must(t, tx.QueryRow(t.Context(), "SELECT "+from.name+" FROM "+from.table+" WHERE "+from.owner+" = $1", source).Scan(&moved))
@@ -128,7 +128,7 @@ func TestSealedColumnsOpenInTheirCellOnly(t *testing.T) {
 				if err := v.reads(v.s)[to.table+"."+to.name]; !errors.Is(err, db.ErrSealed) {
 					t.Errorf("%s.%s opens as %s.%s: %v", from.table, from.name, to.table, to.name, err)
 				}
-				write(t, s, func(tx *store.Tx) error { return tx.ExecOne(t.Context(), set, was, v.row(to, 0)) })
+				write(t, s, func(tx *store.AdminTx) error { return tx.ExecOne(t.Context(), set, was, v.row(to, 0)) })
 			}
 		}
 	})
@@ -241,7 +241,7 @@ func TestDamagedPayoutIsListed(t *testing.T) {
 		v := newSealed(t, s)
 		m, damaged, other := &v.merchants[0], v.payouts[0], payment.ID{9}
 		must(t, commit(t, s, func(n *store.Needs) { n.InsertPayout(newPayout(t, s, m, other, "other")) }, func(*store.Loaded, *store.Changes) error { return nil }))
-		write(t, s, func(tx *store.Tx) error {
+		write(t, s, func(tx *store.AdminTx) error {
 			return tx.ExecOne(t.Context(), "UPDATE payouts SET beneficiary = $1 WHERE id = $2", []byte("damaged"), damaged[:])
 		})
 		list, err := s.Payouts(t.Context(), m.ID, store.Filter{Limit: 10})

@@ -101,6 +101,10 @@ func Migrate(ctx context.Context, o db.Options) (applied []int64, err error) {
 		if _, err := to.ExecContext(ctx, merchantTable.insert.One(), merchantTable.row(&platform)...); err != nil {
 			return fmt.Errorf("store: create the platform: %w", err)
 		}
+		first := firstAudit(o.Keys, now)
+		if _, err := to.ExecContext(ctx, auditTable.insert.One(), auditTable.row(&first)...); err != nil {
+			return fmt.Errorf("store: begin the audit: %w", err)
+		}
 		return nil
 	})
 }
@@ -156,9 +160,9 @@ type Tx struct {
 	s *Store
 }
 
-// Transact runs work in a plain transaction; see [db.DB.Write]. These are its only uses:
-//   - administrative changes: merchants with their opening balance, credentials, brands, limits,
-//     prices, accounts with their state and cases, routes, settings;
+// Transact runs work in a plain transaction; see [db.DB.Write]. What operators and credentials
+// configure is changed by [Store.Administer] instead. These are its only uses:
+//   - settings, and cases about accounts;
 //   - the sandbox's clock;
 //   - the membership of the cluster, and the schedules after a change of the clock;
 //   - the retention of deliveries and of counters;

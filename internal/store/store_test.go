@@ -40,9 +40,9 @@ func each(t *testing.T, run func(t *testing.T, s *store.Store)) {
 }
 
 // write runs work in a plain transaction.
-func write(t testing.TB, s *store.Store, work func(tx *store.Tx) error) {
+func write(t testing.TB, s *store.Store, work func(tx *store.AdminTx) error) {
 	t.Helper()
-	must(t, s.Transact(t.Context(), work))
+	must(t, s.Administer(t.Context(), storetest.Operator, work))
 }
 
 // commit commits what decide changes, without capacity to claim.
@@ -68,7 +68,7 @@ func query[V any](t testing.TB, s *store.Store, text string, args ...any) []V {
 // createMerchant adds a merchant.
 func createMerchant(t testing.TB, s *store.Store, name string) (m store.Merchant) {
 	t.Helper()
-	write(t, s, func(tx *store.Tx) (err error) {
+	write(t, s, func(tx *store.AdminTx) (err error) {
 		m, err = tx.CreateMerchant(t.Context(), store.Merchant{Name: name, City: "RECIFE", Routes: payment.AllRoutes("bank")}, "whsec_"+name)
 		return err
 	})
@@ -101,7 +101,7 @@ func TestBackup(t *testing.T) {
 	t.Parallel()
 	o := storetest.Prepare(t, "sqlite", systemEnv())
 	s := storetest.Open(t, o)
-	write(t, s, func(tx *store.Tx) error { return tx.SetSetting(t.Context(), "kept", "yes") })
+	write(t, s, func(tx *store.AdminTx) error { return tx.SetSetting(t.Context(), "kept", "yes") })
 	o.Database = filepath.Join(t.TempDir(), "copy.db")
 	must(t, s.Backup(t.Context(), o.Database))
 	copied := storetest.Open(t, o)
@@ -185,7 +185,7 @@ func TestClosedStore(t *testing.T) {
 		s, err := store.Open(t.Context(), storetest.Prepare(t, engine, systemEnv()))
 		must(t, err)
 		must(t, s.Close())
-		if err := s.Transact(t.Context(), func(tx *store.Tx) error { return tx.SetSetting(t.Context(), "late", "1") }); err == nil {
+		if err := s.Administer(t.Context(), storetest.Operator, func(tx *store.AdminTx) error { return tx.SetSetting(t.Context(), "late", "1") }); err == nil {
 			t.Error("a closed store writes")
 		}
 		if _, err := s.Setting(t.Context(), "late"); err == nil {

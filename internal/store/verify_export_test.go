@@ -60,5 +60,6 @@ func verifyWithin(ctx context.Context, tx *db.Tx, merchant payment.ID) (proofs [
 		}
 		proofs = append(proofs, p)
 	}
-	return proofs, nil
+	p, err := proveAudit(ctx, tx, tx.Keys())
+	return append(proofs, p), err
 }

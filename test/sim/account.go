@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/porteira/porteira/internal/account"
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
@@ -102,7 +103,7 @@ func (s *simulation) countOutcome(kind, account, before, outcome string) {
 
 // accountOptions open accounts in a process.
 func accountOptions(st *store.Store, e env.Env) account.Options {
-	return account.Options{Store: st, Env: e, Drivers: []processor.Driver{sandbox.Driver{}}}
+	return account.Options{Store: st, Env: e, Drivers: []processor.Driver{sandbox.Driver{}}, Author: actor.Author{Actor: actor.System}}
 }
 
 // createAccounts creates the accounts.

@@ -12,6 +12,7 @@ import (
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/store/storetest"
 )
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
@@ -107,7 +108,7 @@ func TestFillRefusesOtherDatabases(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := open(t, o)
-	err = s.Transact(t.Context(), func(tx *store.Tx) error {
+	err = s.Administer(t.Context(), storetest.Operator, func(tx *store.AdminTx) error {
 		_, err := tx.CreateMerchant(context.Background(), store.Merchant{Name: "Loja", City: "RECIFE", Routes: payment.AllRoutes("sandbox")}, "whsec_x")
 		return err
 	})

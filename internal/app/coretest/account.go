@@ -2,6 +2,7 @@ package coretest
 
 import (
 	"github.com/porteira/porteira/internal/account"
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
@@ -33,7 +34,7 @@ func (d Driver) Open(a processor.Account, _ processor.Env) (processor.Processor,
 // and returns their use cases and the registry, which follows only when the test says so.
 func (g *Gateway) Accounts(drivers ...processor.Driver) (*account.Service, *account.Registry) {
 	g.T.Helper()
-	o := account.Options{Store: g.Store, Env: g.Env, Drivers: drivers}
+	o := account.Options{Store: g.Store, Env: g.Env, Drivers: drivers, Author: actor.Author{Actor: actor.System}}
 	registry := account.NewRegistry(o, g.Logger(), nil)
 	_, err := registry.Follow(g.T.Context())
 	g.Must(err)

@@ -824,6 +824,26 @@ CREATE TABLE decisions (
 );
 CREATE INDEX decisions_case ON decisions (merchant_id, case_id);
 
+-- Reference table: who changed what of the configuration, and why. merchant_id is the zero id for
+-- the platform. before_change and after_change are JSON objects of the changed fields, without the
+-- values of secrets. Rows are numbered without gaps and chained by keyed hashes; the first one, of the
+-- installation's creation, is the lock of the chain.
+CREATE TABLE audit (
+    number        BIGINT NOT NULL PRIMARY KEY,
+    actor         TEXT   NOT NULL,
+    reason        TEXT   NOT NULL,
+    noun          TEXT   NOT NULL,
+    action        TEXT   NOT NULL,
+    merchant_id   BYTEA  NOT NULL,
+    subject       TEXT   NOT NULL,
+    before_change TEXT   NOT NULL,
+    after_change  TEXT   NOT NULL,
+    created_at    BIGINT NOT NULL,
+    previous_hash BYTEA  NOT NULL,
+    hash          BYTEA  NOT NULL
+);
+CREATE INDEX audit_noun ON audit (merchant_id, noun, number);
+
 -- Reference table: a merchant's brand. A merchant without a row shows
 -- its name. logo is a small PNG or JPEG, logo_type its media type.
 CREATE TABLE brands (

@@ -13,23 +13,23 @@ var errNoChange = errors.New("no change")
 
 var accountTests = []test{
 	{"an account's id is used once", func(s *suite) {
-		create := func(tx *store.Tx) error {
+		create := func(tx *store.AdminTx) error {
 			_, err := tx.CreateAccount(s.Context(), store.Account{ID: s.Name(), Driver: "sandbox"})
 			return err
 		}
 		s.write(create)
-		s.wantError(s.store.Transact(s.Context(), create), store.ErrConflict)
+		s.wantError(s.store.Administer(s.Context(), Operator, create), store.ErrConflict)
 		s.wantError(errorOf(s.store.Account(s.Context(), "nobody")), store.ErrNotFound)
 	}},
 	{"each change of an account is its next version, also if they are concurrent", func(s *suite) {
 		change := func(id string, how func(a *store.Account) error) error {
-			return s.store.Transact(s.Context(), func(tx *store.Tx) error {
+			return s.store.Administer(s.Context(), Operator, func(tx *store.AdminTx) error {
 				_, err := tx.ChangeAccount(s.Context(), id, how)
 				return err
 			})
 		}
 		id := s.Name()
-		s.write(func(tx *store.Tx) error {
+		s.write(func(tx *store.AdminTx) error {
 			_, err := tx.CreateAccount(s.Context(), store.Account{ID: id, Driver: "sandbox"})
 			return err
 		})
@@ -48,7 +48,7 @@ var accountTests = []test{
 	}},
 	{"an account whose secrets do not open is read as damaged, and is not changed", func(s *suite) {
 		id := s.Name()
-		s.write(func(tx *store.Tx) error {
+		s.write(func(tx *store.AdminTx) error {
 			if _, err := tx.CreateAccount(s.Context(), store.Account{ID: id, Driver: "sandbox"}); err != nil {
 				return err
 			}
@@ -56,7 +56,7 @@ var accountTests = []test{
 		})
 		got := must(s.store.Account(s.Context(), id))
 		s.equal("damaged", got.Damaged != nil, true)
-		s.wantError(s.store.Transact(s.Context(), func(tx *store.Tx) error {
+		s.wantError(s.store.Administer(s.Context(), Operator, func(tx *store.AdminTx) error {
 			_, err := tx.ChangeAccount(s.Context(), id, func(*store.Account) error { return nil })
 			return err
 		}), db.ErrSealed)
@@ -69,16 +69,16 @@ var accountTests = []test{
 	{"an account that was changed outside the gateway is damaged, and is not changed", func(s *suite) {
 		for i, set := range []string{`settings = '{"url":"https://evil.example"}'`, "state = 'draining'", "driver = 'other'", "suspended_from = 'active'"} {
 			id := fmt.Sprint(s.Name(), i)
-			s.write(func(tx *store.Tx) error {
+			s.write(func(tx *store.AdminTx) error {
 				_, err := tx.CreateAccount(s.Context(), store.Account{ID: id, Driver: "sandbox", State: payment.AccountLive, Settings: map[string]string{"b": "1", "a": "2"}})
 				return err
 			})
 			s.equal("damaged at first", must(s.store.Account(s.Context(), id)).Damaged, nil)
-			s.write(func(tx *store.Tx) error {
+			s.write(func(tx *store.AdminTx) error {
 				return tx.ExecOne(s.Context(), "UPDATE accounts SET "+set+" WHERE id = $1", id)
 			})
 			s.wantError(must(s.store.Account(s.Context(), id)).Damaged, store.ErrChangedOutside)
-			s.wantError(s.store.Transact(s.Context(), func(tx *store.Tx) error {
+			s.wantError(s.store.Administer(s.Context(), Operator, func(tx *store.AdminTx) error {
 				_, err := tx.ChangeAccount(s.Context(), id, func(*store.Account) error { return nil })
 				return err
 			}), store.ErrChangedOutside)
@@ -96,7 +96,9 @@ var accountTests = []test{
 		const first = "payin/=bank 0-0 0%; payout/=bank 0-0 0%; "
 		s.equal("routes of a new merchant", routes(m), first)
 		set := func(method payment.Method, list ...payment.Route) {
-			s.write(func(tx *store.Tx) error { return tx.SetRoutes(s.Context(), m.ID, payment.OperationPayin, method, list) })
+			s.write(func(tx *store.AdminTx) error {
+				return tx.SetRoutes(s.Context(), m.ID, payment.OperationPayin, method, list)
+			})
 		}
 		set(payment.PIX, payment.Route{Account: "z", Minimum: 1, Maximum: 100, Share: 30}, payment.Route{Account: "a"})
 		s.equal("with others for a method", routes(m), "payin/=bank 0-0 0%; payin/PIX=z 1-100 30%; payin/PIX=a 0-0 0%; payout/=bank 0-0 0%; ")

@@ -96,7 +96,7 @@ var chargeTests = []test{
 		bank := s.Name()
 		v := store.Charge{Merchant: s.merchant().ID, Payin: s.id(), Number: 1, Account: bank, NextAt: s.now().AddDate(1, 0, 0)}
 		s.commit(addCharges(v))
-		s.write(func(tx *store.Tx) error { return tx.RescheduleFuture(s.Context(), s.later(), 0) })
+		s.write(func(tx *store.AdminTx) error { return tx.RescheduleFuture(s.Context(), s.later(), 0) })
 		var claimed []store.Charge
 		s.commit(claimCharges(bank, s.id(), 10, &claimed))
 		s.equal("claimed", len(claimed), 1)

@@ -110,7 +110,7 @@ var columnTests = []test{
 	{"a merchant keeps all its fields", func(s *suite) {
 		want := filled(store.Merchant{}, 1)
 		slices.SortFunc(want.Routes, func(a, b payment.Route) int { return strings.Compare(string(a.Operation), string(b.Operation)) })
-		s.write(func(tx *store.Tx) (err error) {
+		s.write(func(tx *store.AdminTx) (err error) {
 			want, err = tx.CreateMerchant(s.Context(), want, "whsec_1")
 			return err
 		})
@@ -125,7 +125,7 @@ var columnTests = []test{
 		}
 		s.equal("secret", must(s.store.WebhookSecret(s.Context(), want.ID)), "whsec_1")
 		other := filled(store.Merchant{}, 1000)
-		s.write(func(tx *store.Tx) error {
+		s.write(func(tx *store.AdminTx) error {
 			_, err := tx.ChangeMerchant(s.Context(), want.ID, func(m *store.Merchant) error {
 				m.Name, m.City, m.ReturnHosts, m.WebhookHosts = other.Name, other.City, other.ReturnHosts, other.WebhookHosts
 				return nil
@@ -138,13 +138,13 @@ var columnTests = []test{
 	}},
 	{"an account keeps all its fields, and its changes", func(s *suite) {
 		want := filled(store.Account{}, 1)
-		s.write(func(tx *store.Tx) (err error) {
+		s.write(func(tx *store.AdminTx) (err error) {
 			want, err = tx.CreateAccount(s.Context(), want)
 			return err
 		})
 		sameFields(s, "account", must(s.store.Account(s.Context(), want.ID)), want, "Damaged")
 		other := filled(store.Account{}, 1000)
-		s.write(func(tx *store.Tx) (err error) {
+		s.write(func(tx *store.AdminTx) (err error) {
 			want, err = tx.ChangeAccount(s.Context(), want.ID, func(a *store.Account) error {
 				a.Settings, a.Secrets, a.State = other.Settings, other.Secrets, other.State
 				return nil
@@ -158,7 +158,7 @@ var columnTests = []test{
 	{"a credential keeps all its fields", func(s *suite) {
 		m := s.merchant()
 		want := filled(store.Credential{Merchant: m.ID}, 1)
-		s.write(func(tx *store.Tx) error { return tx.CreateCredential(s.Context(), want) })
+		s.write(func(tx *store.AdminTx) error { return tx.CreateCredential(s.Context(), want) })
 		got := must(s.store.Credential(s.Context(), want.KeyID))
 		s.equal("times", values(got.CreatedAt.IsZero(), got.RevokedAt.IsZero()), values(false, true))
 		sameFields(s, "credential", got, want, "CreatedAt", "RevokedAt")

@@ -53,7 +53,7 @@ var commitTests = []test{
 			"DELETE FROM disputes WHERE merchant_id = $1":                                 moveDispute(d, "OPEN", "WON", &moved),
 		} {
 			tries := 0
-			err := s.store.Transact(s.Context(), func(tx *store.Tx) error {
+			err := s.store.Administer(s.Context(), Operator, func(tx *store.AdminTx) error {
 				tries++
 				behind := operation{decide: func(*loaded, *changes) error { _, err := tx.Exec(s.Context(), text, m.ID[:]); return err }}
 				return s.apply(tx, pay(other, 1), openCase(m, store.CaseOverpaid, m.ID, &id), behind, op)
@@ -126,7 +126,7 @@ var commitTests = []test{
 	{"operations are part of a plain transaction", func(s *suite) {
 		for _, end := range []error{errOnPurpose, nil} {
 			v := s.everything()
-			err := s.store.Transact(s.Context(), func(tx *store.Tx) error {
+			err := s.store.Administer(s.Context(), Operator, func(tx *store.AdminTx) error {
 				s.must(s.apply(tx, v.operation))
 				s.must(s.apply(tx, v.operation)) // which sees the first one
 				s.must(tx.SetSetting(s.Context(), v.m.Name, "x"))
@@ -213,7 +213,7 @@ func (v *everything) wantStored(why string) {
 }
 
 // apply is try within a plain transaction.
-func (s *suite) apply(tx *store.Tx, ops ...operation) error {
+func (s *suite) apply(tx *store.AdminTx, ops ...operation) error {
 	var n needs
 	op := all(ops...)
 	op.needs(&n)

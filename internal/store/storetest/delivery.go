@@ -284,7 +284,7 @@ func addOrderEvent(p *store.NewPayin) operation {
 // redeliver requests an event again, and returns how many deliveries are due by it.
 func (s *suite) redeliver(e payment.Event) (n int64) {
 	s.Helper()
-	s.write(func(tx *store.Tx) (err error) {
+	s.write(func(tx *store.AdminTx) (err error) {
 		n, err = tx.Redeliver(s.Context(), &e)
 		return err
 	})

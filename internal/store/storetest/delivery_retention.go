@@ -98,7 +98,7 @@ var retentionTests = []test{
 	{"the limit of removal only increases, by a day at most", func(s *suite) {
 		const kept, day = 30 * 24 * time.Hour, 24 * time.Hour
 		now := s.env.Clock.Now()
-		s.write(func(tx *store.Tx) error { // else it is that of the template, by the clock of any test
+		s.write(func(tx *store.AdminTx) error { // else it is that of the template, by the clock of any test
 			_, err := tx.Exec(s.Context(), "UPDATE installation SET created_at = $1", now.UnixMicro())
 			return err
 		})
@@ -110,7 +110,7 @@ var retentionTests = []test{
 			{now.AddDate(1, 0, 0), first.Add(2 * day), first.Add(2 * day)},
 		} {
 			var allowed time.Time
-			s.write(func(tx *store.Tx) (err error) {
+			s.write(func(tx *store.AdminTx) (err error) {
 				allowed, err = tx.AllowRemoval(s.Context(), r.before, kept)
 				return err
 			})
@@ -122,7 +122,7 @@ var retentionTests = []test{
 
 func (s *suite) remove(v store.OldDeliveries, before time.Time) (n int64) {
 	s.Helper()
-	s.write(func(tx *store.Tx) (err error) {
+	s.write(func(tx *store.AdminTx) (err error) {
 		n, err = tx.RemoveDeliveries(s.Context(), v, before)
 		return err
 	})

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/db/dbtest"
 	"github.com/porteira/porteira/internal/env"
@@ -111,3 +112,6 @@ func options(t testing.TB, w env.Env) db.Options {
 	}
 	return db.Options{Keys: keys, Env: w}
 }
+
+// Operator is the author of the administrative changes of tests.
+var Operator = actor.Author{Actor: "operator:ana", Reason: "a test"}

@@ -27,7 +27,7 @@ var factTests = []test{
 	}},
 	{"the first row of each queue is found, at each account", func(s *suite) {
 		m, id, at := s.merchant(), s.Name(), s.now().Add(-time.Minute)
-		s.write(func(tx *store.Tx) error {
+		s.write(func(tx *store.AdminTx) error {
 			_, err := tx.CreateAccount(s.Context(), store.Account{ID: id, Driver: "sandbox"})
 			return err
 		})
@@ -71,8 +71,8 @@ var factTests = []test{
 	{"what waits to be delivered, balances and records are read", func(s *suite) {
 		s.equal("waiting", must(s.store.WebhookBacklog(s.Context())), store.Backlog{})
 		s.equal("balances", len(must(s.store.AllBalances(s.Context()))), 0)
-		s.write(func(tx *store.Tx) error { return tx.SetSetting(s.Context(), store.SettingReading+"b", "2") })
-		s.write(func(tx *store.Tx) error { return tx.SetSetting(s.Context(), store.SettingReading+"a", "1") })
+		s.write(func(tx *store.AdminTx) error { return tx.SetSetting(s.Context(), store.SettingReading+"b", "2") })
+		s.write(func(tx *store.AdminTx) error { return tx.SetSetting(s.Context(), store.SettingReading+"a", "1") })
 		s.equal("records", must(s.store.SettingsLike(s.Context(), store.SettingReading)), []string{"1", "2"})
 	}},
 }

@@ -11,21 +11,21 @@ import (
 var merchantTests = []test{
 	{"a name is used once, and a merchant is closed once", func(s *suite) {
 		m := s.merchant()
-		s.wantError(s.store.Transact(s.Context(), func(tx *store.Tx) error {
+		s.wantError(s.store.Administer(s.Context(), Operator, func(tx *store.AdminTx) error {
 			_, err := tx.CreateMerchant(s.Context(), m, "")
 			return err
 		}), store.ErrConflict)
-		closeIt := func(tx *store.Tx) error { return tx.CloseMerchant(s.Context(), m.ID) }
+		closeIt := func(tx *store.AdminTx) error { return tx.CloseMerchant(s.Context(), m.ID) }
 		s.write(closeIt)
 		got := must(s.store.Merchant(s.Context(), m.ID))
 		s.equal("is open", got.ClosedAt.IsZero(), false)
-		s.wantError(s.store.Transact(s.Context(), closeIt), store.ErrConflict)
+		s.wantError(s.store.Administer(s.Context(), Operator, closeIt), store.ErrConflict)
 		s.wantError(errorOf(s.store.Merchant(s.Context(), s.id())), store.ErrNotFound)
 	}},
 	{"a merchant is renamed to a free name only", func(s *suite) {
 		m, other := s.merchant(), s.merchant()
 		rename := func(id payment.ID, name string) error {
-			return s.store.Transact(s.Context(), func(tx *store.Tx) error {
+			return s.store.Administer(s.Context(), Operator, func(tx *store.AdminTx) error {
 				_, err := tx.ChangeMerchant(s.Context(), id, func(m *store.Merchant) error { m.Name = name; return nil })
 				return err
 			})
@@ -40,7 +40,7 @@ var merchantTests = []test{
 	{"concurrent merchants get distinct numbers", func(s *suite) {
 		numbers := make([]int64, 8)
 		s.concurrently(len(numbers), func(i int) error {
-			return s.store.Transact(s.Context(), func(tx *store.Tx) error {
+			return s.store.Administer(s.Context(), Operator, func(tx *store.AdminTx) error {
 				m, err := tx.CreateMerchant(s.Context(), store.Merchant{Name: fmt.Sprint("concurrent ", i), Routes: payment.AllRoutes("bank")}, "")
 				numbers[i] = m.Number
 				return err
@@ -62,14 +62,14 @@ var merchantTests = []test{
 	}},
 	{"a key id is used once, and revoked once", func(s *suite) {
 		m := s.merchant()
-		create := func(tx *store.Tx) error {
+		create := func(tx *store.AdminTx) error {
 			return tx.CreateCredential(s.Context(), store.Credential{KeyID: m.Name, Merchant: m.ID, SecretHash: []byte{1}})
 		}
-		revoke := func(tx *store.Tx) error { return tx.RevokeCredential(s.Context(), m.Name) }
+		revoke := func(tx *store.AdminTx) error { return tx.RevokeCredential(s.Context(), m.Name) }
 		s.write(create)
-		s.wantError(s.store.Transact(s.Context(), create), store.ErrConflict)
+		s.wantError(s.store.Administer(s.Context(), Operator, create), store.ErrConflict)
 		s.write(revoke)
-		s.wantError(s.store.Transact(s.Context(), revoke), store.ErrNotFound)
+		s.wantError(s.store.Administer(s.Context(), Operator, revoke), store.ErrNotFound)
 		got := must(s.store.Credential(s.Context(), m.Name))
 		s.equal("revoked, and of", values(!got.RevokedAt.IsZero(), got.Merchant), values(true, m.ID))
 		theirs := must(s.store.Credentials(s.Context(), s.merchant().ID))
@@ -99,7 +99,7 @@ var merchantTests = []test{
 		}
 		wantSetting("")
 		for _, value := range []string{"1h0m0s", "2h0m0s", "", "é"} {
-			s.write(func(tx *store.Tx) error {
+			s.write(func(tx *store.AdminTx) error {
 				s.must(tx.SetSetting(s.Context(), "a setting", value))
 				got, err := tx.Setting(s.Context(), "a setting")
 				s.equal("within the transaction", got, value)
@@ -121,5 +121,5 @@ var merchantTests = []test{
 }
 
 func (s *suite) saveBrand(b store.Brand) error {
-	return s.store.Transact(s.Context(), func(tx *store.Tx) error { return tx.SaveBrand(s.Context(), b) })
+	return s.store.Administer(s.Context(), Operator, func(tx *store.AdminTx) error { return tx.SaveBrand(s.Context(), b) })
 }

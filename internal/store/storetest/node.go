@@ -73,7 +73,7 @@ var nodeTests = []test{
 	}},
 	{"a restored copy continues from the latest epoch", func(s *suite) {
 		at := s.env.Clock.Now()
-		s.write(func(tx *store.Tx) error {
+		s.write(func(tx *store.AdminTx) error {
 			return tx.SetInstallation(s.Context(), store.Installation{Epoch: 1_000_000, RestoredAt: at})
 		})
 		s.commit(heartbeat(s.node()))
@@ -88,7 +88,7 @@ var nodeTests = []test{
 			setPayout(list[2], func(p *payment.Payout) { p.NextAt = now.Add(time.Hour) }),
 			endAttempt(s.claimDeliveries(m, s.id(), 1)[0], 500, store.DeliveryPending, ahead), delay(s.claimNotices(bank, s.id())[0], ahead))
 		for due, latest := range []time.Time{now.AddDate(2, 0, 0), now.Add(27 * time.Hour)} {
-			s.write(func(tx *store.Tx) error {
+			s.write(func(tx *store.AdminTx) error {
 				s.must(tx.SetInstallation(s.Context(), store.Installation{Epoch: 2_000_000, RestoredAt: ahead}))
 				return tx.RescheduleFuture(s.Context(), latest, 0)
 			})
@@ -104,7 +104,7 @@ var nodeTests = []test{
 func (s *suite) node() payment.ID {
 	s.Helper()
 	id := s.id()
-	s.write(func(tx *store.Tx) error { return tx.RegisterNode(s.Context(), id) })
+	s.write(func(tx *store.AdminTx) error { return tx.RegisterNode(s.Context(), id) })
 	return id
 }
 
@@ -130,7 +130,7 @@ func (s *suite) seen(id payment.ID) store.Node {
 }
 
 func (s *suite) tryRelease(ctx context.Context, n store.Node) (released int64, err error) {
-	err = s.store.Transact(ctx, func(tx *store.Tx) (err error) {
+	err = s.store.Administer(ctx, Operator, func(tx *store.AdminTx) (err error) {
 		released, err = tx.ReleaseNode(ctx, n)
 		return err
 	})

@@ -109,7 +109,7 @@ var postingTests = []test{
 		m := s.merchant()
 		s.commit(post(m, ledger.Fund("bank", 100)))
 		ahead := func(by time.Duration) (was, is time.Time) {
-			s.write(func(tx *store.Tx) error {
+			s.write(func(tx *store.AdminTx) error {
 				return tx.ExecOne(s.Context(), "UPDATE balances SET entry_at = entry_at + $1 WHERE account = 'available' AND merchant_id = $2", by.Microseconds(), m.ID[:])
 			})
 			was = s.postings(m)[0].CreatedAt

@@ -13,7 +13,7 @@ var priceTests = []test{
 		m, other := s.merchant(), s.merchant()
 		terms := payment.Terms{BasisPoints: 99, Fixed: 10, Minimum: 20, Maximum: 900, Days: 2, Business: true, PerInstallment: true, RefundsFee: true}
 		set := func(method payment.Method, from, to int, terms payment.Terms) {
-			s.write(func(tx *store.Tx) error {
+			s.write(func(tx *store.AdminTx) error {
 				return tx.SetPrice(s.Context(), m.ID, payment.Price{Method: method, Range: payment.Range{From: from, To: to, Terms: terms}})
 			})
 		}

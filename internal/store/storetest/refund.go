@@ -123,7 +123,7 @@ var refundTests = []test{
 		s.commit(addRefund(r, nil, payment.RefundPart{
 			Merchant: r.Merchant, Refund: r.ID, Number: 1, Payin: r.Payin, Processor: s.Name(), Amount: 1, Step: payment.StepQueued, NextAt: s.now().AddDate(1, 0, 0),
 		}))
-		s.write(func(tx *store.Tx) error { return tx.RescheduleFuture(s.Context(), s.later(), 0) })
+		s.write(func(tx *store.AdminTx) error { return tx.RescheduleFuture(s.Context(), s.later(), 0) })
 		var claimed []payment.RefundPart
 		s.commit(claimParts(s.Name(), store.ToSend, s.id(), &claimed))
 		s.equal("claimed", len(claimed), 1)

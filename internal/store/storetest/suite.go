@@ -181,9 +181,9 @@ func (s *suite) commit(ops ...operation) {
 }
 
 // write runs work in a plain transaction, which must succeed.
-func (s *suite) write(work func(tx *store.Tx) error) {
+func (s *suite) write(work func(tx *store.AdminTx) error) {
 	s.Helper()
-	s.must(s.store.Transact(s.Context(), work))
+	s.must(s.store.Administer(s.Context(), Operator, work))
 }
 
 // must ends the test on an error.
@@ -269,7 +269,7 @@ func (s *suite) merchant() store.Merchant {
 	s.Helper()
 	s.made++
 	m := store.Merchant{Name: fmt.Sprintf("%s %d", s.Name(), s.made), City: "OLINDA", Routes: payment.AllRoutes("bank")}
-	s.write(func(tx *store.Tx) (err error) {
+	s.write(func(tx *store.AdminTx) (err error) {
 		m, err = tx.CreateMerchant(s.Context(), m, "whsec_"+m.Name)
 		return err
 	})
