@@ -79,11 +79,16 @@ func viewPayin(p *payment.Payin, merchant string, customer []byte) (v orderView,
 }
 
 type payinShow struct {
+	reveal
+
 	ID string `arg:"" help:"The pay-in's id: porteira find TEXT finds it by any other id."`
 }
 
 // Run shows a pay-in.
 func (c *payinShow) Run(r *runner, root *commands) error {
+	if err := c.check(); err != nil {
+		return err
+	}
 	return r.admin(&root.Payin.settings, func(a *app.Admin) error {
 		s, merchant, err := readOrder(r, a, c.ID, query.KindPayin, "pay-in")
 		if err != nil {
@@ -101,6 +106,12 @@ func (c *payinShow) Run(r *runner, root *commands) error {
 			return err
 		}
 		customer := query.MaskCustomer(personal.Customer)
+		if c.Reveal {
+			if err := c.record(r, a, s); err != nil {
+				return err
+			}
+			customer = personal.Customer
+		}
 		v, err := viewPayin(s.Payin, merchant, customer)
 		if err != nil {
 			return err

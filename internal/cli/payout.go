@@ -20,7 +20,7 @@ type payoutCommand struct {
 	settings
 
 	List    payoutList    `cmd:"" help:"List the payouts of a merchant, newest first."`
-	Show    payoutShow    `cmd:"" help:"Show a payout with its Pix key and its beneficiary, as an approver needs it."`
+	Show    payoutShow    `cmd:"" help:"Show a payout: sends, cases, postings and the record of its approval; with --reveal its Pix key and its beneficiary, as an approver needs them."`
 	Approve payoutApprove `cmd:"" help:"Approve a payout that needs approval."`
 	Reject  payoutReject  `cmd:"" help:"Reject a payout that needs approval: it is canceled."`
 }

@@ -40,7 +40,8 @@ func (c *payoutList) Run(r *runner, root *commands) error {
 		views, rows := make([]orderView, len(list.Orders)), [][]string{{"CREATED", "ID", "STATUS", "STEP", "AMOUNT", "ACCOUNT", "MERCHANT"}}
 		for i := range list.Orders {
 			p := &list.Orders[i]
-			views[i] = viewPayout(p, v.names[p.Merchant])
+			masked := query.MaskPayout(*p)
+			views[i] = viewPayout(&masked, v.names[p.Merchant])
 			last := v.names[p.Merchant]
 			if c.Merchant != "" {
 				last = p.ReferenceID
@@ -64,16 +65,17 @@ func stepWord(p *payment.Payout) string {
 	return string(p.Step)
 }
 
-// viewPayout shows a payout with its beneficiary masked.
+// viewPayout shows a payout, whose beneficiary is masked.
 func viewPayout(p *payment.Payout, merchant string) orderView {
-	masked := query.MaskPayout(*p)
 	return orderView{
-		Merchant: merchant, Payout: wire.Payout(&masked, true), Account: p.Processor, Step: string(p.Step), Lookups: p.Lookups,
+		Merchant: merchant, Payout: wire.Payout(p, true), Account: p.Processor, Step: string(p.Step), Lookups: p.Lookups,
 		NextAt: timeIfAny(p.NextAt), ClaimedBy: idIfAny(p.ClaimedBy),
 	}
 }
 
 type payoutShow struct {
+	reveal
+
 	ID string `arg:"" help:"The payout's id: porteira find TEXT finds it by any other id."`
 }
 
@@ -88,6 +90,9 @@ type payoutDetail struct {
 
 // Run shows a payout.
 func (c *payoutShow) Run(r *runner, root *commands) error {
+	if err := c.check(); err != nil {
+		return err
+	}
 	return r.admin(&root.Payout.settings, func(a *app.Admin) error {
 		s, merchant, err := readOrder(r, a, c.ID, query.KindPayout, "payout")
 		if err != nil {
@@ -104,10 +109,17 @@ func (c *payoutShow) Run(r *runner, root *commands) error {
 		if err != nil {
 			return err
 		}
-		v := payoutDetail{viewPayout(s.Payout, merchant), decided.Given, decided.Needed, decided.Record}
+		shown := query.MaskPayout(*s.Payout)
+		if c.Reveal {
+			if err := c.record(r, a, s); err != nil {
+				return err
+			}
+			shown = *s.Payout
+		}
+		v := payoutDetail{viewPayout(&shown, merchant), decided.Given, decided.Needed, decided.Record}
 		v.subjectView = &more
 		return r.out.show(v, func(w io.Writer) {
-			printPayout(w, a, s.Payout, &v)
+			printPayout(w, a, &shown, &v)
 			more.print(w)
 		})
 	})

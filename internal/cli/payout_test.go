@@ -116,13 +116,7 @@ func TestPayoutDecisionsByPersons(t *testing.T) {
 	if out, _ = s.raw(0, "payout", "list", "--status", "canceled", "--json"); strings.Count(out, `"id"`) != 1 || !strings.Contains(out, `"referenceId": "rejected"`) || strings.Contains(out, "maria") {
 		t.Errorf("canceled payouts are\n%s", out)
 	}
-	s.exec("UPDATE payouts SET end_to_end_id = 'E5'")
-	out, _ = s.run(0, "payout", "show", ids["rejected"])
-	for _, want := range []string{"\nendToEndId E5\n", "\nPix key EMAIL maria@example.com\n", "\nbeneficiary Maria\n", "\namount R$ 5.00\n", "\nrejected zeca TIME\n"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("%q is not in\n%s", want, out)
-		}
-	}
+	s.wantRevealed(ids["rejected"])
 	if out, _ = s.run(0, "payout", "list", "--status", "failed"); out != "No payouts.\n" {
 		t.Errorf("failed payouts are\n%s", out)
 	}
@@ -130,6 +124,26 @@ func TestPayoutDecisionsByPersons(t *testing.T) {
 	for _, want := range []string{`"recorded": false`, `"approvalsGiven": 2`, `"approvalsNeeded": 2`} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%s is not in %s", want, out)
+		}
+	}
+}
+
+// wantRevealed checks that a payout is shown with personal data only with a reason, which the audit has.
+func (s *shell) wantRevealed(rejected string) {
+	t := s.t
+	t.Helper()
+	s.exec("UPDATE payouts SET end_to_end_id = 'E5'")
+	if out, _ := s.run(0, "payout", "show", rejected); strings.Contains(out, "maria@") || strings.Contains(out, "Maria") || strings.Contains(out, "52998224725") {
+		t.Errorf("a payout is shown with personal data:\n%s", out)
+	}
+	s.run(2, "payout", "show", rejected, "--reveal", "--as", "ana")
+	out, _ := s.run(0, "payout", "show", rejected, "--reveal", "--as", "ana", "--reason", "approval")
+	if audit, _ := s.run(0, "audit", "list", "--limit", "1"); !strings.Contains(audit, "reveal") || !strings.Contains(audit, "ana") || !strings.Contains(audit, "approval") {
+		t.Errorf("the audit lacks who saw the beneficiary:\n%s", audit)
+	}
+	for _, want := range []string{"\nendToEndId E5\n", "\nPix key EMAIL maria@example.com\n", "\nbeneficiary Maria\n", "\namount R$ 5.00\n", "\nrejected zeca TIME\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
 		}
 	}
 }

@@ -230,7 +230,20 @@ func (f *finder) names() error {
 		}
 	}
 	c, err := f.s.Credential(f.ctx, f.text)
-	return f.found(err, func() Match { return Match{"credential", c.KeyID, c.Merchant, "", "its key", "credential list"} })
+	return f.found(err, func() Match {
+		return Match{"credential", c.KeyID, c.Merchant, "", "its key", "credential list " + f.nameOf(c.Merchant)}
+	})
+}
+
+// nameOf is the name of a merchant.
+func (f *finder) nameOf(id payment.ID) string {
+	for i := range f.merchants {
+		if f.merchants[i].ID == id {
+			return f.merchants[i].Name
+		}
+	}
+	return ""
+
 }
 
 // externalIDs looks for the id of an order at its processor, which names its merchant; the txid of a Pix
