@@ -11,7 +11,7 @@ import (
 
 // readOnly are the commands that change nothing which the audit has.
 var readOnly = []string{
-	"dev", "serve", "bank", "migrate", "verify", "doctor", "backup", "bench", "config", "version",
+	"dev", "serve", "bank", "migrate", "verify", "doctor", "backup", "rekey", "bench", "config", "version",
 	"list", "show", "test", "find", "files", // of any noun
 }
 

@@ -101,7 +101,7 @@ func Migrate(ctx context.Context, o db.Options) (applied []int64, err error) {
 		if _, err := to.ExecContext(ctx, merchantTable.insert.One(), merchantTable.row(&platform)...); err != nil {
 			return fmt.Errorf("store: create the platform: %w", err)
 		}
-		first := firstAudit(o.Keys, now)
+		first := firstAudit(keys, now)
 		if _, err := to.ExecContext(ctx, auditTable.insert.One(), auditTable.row(&first)...); err != nil {
 			return fmt.Errorf("store: begin the audit: %w", err)
 		}
