@@ -77,8 +77,8 @@ func TestCasesThatStopPayoutsAreListedFirst(t *testing.T) {
 	s.exec("UPDATE cases SET stops_payouts = 1 WHERE id = CAST(zeroblob(15) || x'04' AS BLOB)")
 	for limit, want := range map[string][]string{
 		"4": {ids[2], "stops sending of payouts at account sandbox, until it is resolved", ids[3], "stops the merchant's payouts, until it is resolved", ids[0], ids[1], "\n4 open cases. porteira"},
-		"3": {ids[2], ids[3], ids[0], "\n3 open cases. porteira", "\n\nThere are more open cases: --limit lists them."},
-		"1": {ids[2], "\n1 open case. porteira"},
+		"3": {ids[2], ids[3], ids[0], "\n3 of 4 open cases. porteira"},
+		"1": {ids[2], "\n1 of 4 open cases. porteira"},
 	} {
 		out, _ := s.run(0, "case", "list", "--limit", limit)
 		if strings.Count(out, " case "+caseID) != strings.Count(strings.Join(want, " "), caseID) {
@@ -93,7 +93,7 @@ func TestCasesThatStopPayoutsAreListedFirst(t *testing.T) {
 			}
 		}
 	}
-	more := "porteira: There are more open cases: --limit lists them.\n"
+	more := "porteira: There are more cases: --limit lists them.\n"
 	if out, errs := s.run(0, "case", "list", "--limit", "3", "--json"); strings.Count(out, `"kind"`) != 3 || errs != more {
 		t.Errorf("as JSON: %s%s", out, errs)
 	}
