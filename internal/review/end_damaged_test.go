@@ -26,10 +26,11 @@ func (d *desk) parkedPayout(sent bool) (payment.Payout, store.Case) {
 	return p, d.only(store.CaseDamaged)
 }
 
-// restoreBeneficiary makes the row readable again, for the checks of a test.
+// restoreBeneficiary makes the row readable again: it puts back the byte that was cut off, the version
+// of a sealed value.
 func (d *desk) restoreBeneficiary(p payment.Payout) {
 	d.T.Helper()
-	whole := map[string]string{"sqlite": "CAST(x'01' || beneficiary AS BLOB)", "postgres": `'\x01'::bytea || beneficiary`}[d.Engine]
+	whole := map[string]string{"sqlite": "CAST(x'02' || beneficiary AS BLOB)", "postgres": `'\x02'::bytea || beneficiary`}[d.Engine]
 	d.Execute("UPDATE payouts SET beneficiary = " + whole + " WHERE external_id = '" + p.ExternalID + "'")
 }
 

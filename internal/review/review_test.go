@@ -240,8 +240,7 @@ func TestRetryAndDismiss(t *testing.T) {
 			}
 			d.only(store.CaseDamaged)
 			d.refused(request(&v, store.ResolvedDismiss), problem.InvalidState)
-			seal := map[string]string{"sqlite": "CAST(x'01' || beneficiary AS BLOB)", "postgres": `'\x01'::bytea || beneficiary`}[d.Engine]
-			d.Execute("UPDATE payouts SET beneficiary = " + seal)
+			d.restoreBeneficiary(p)
 			d.resolve(request(&v, store.ResolvedRetry))
 			d.WantPayout(p, payment.PayoutProcessing, payment.StepUnknown) // it is looked up first
 			for range 4 {
@@ -310,8 +309,7 @@ func TestRetryAcceptedPayout(t *testing.T) {
 		d.Pass(time.Minute)
 		d.LookUp()
 		v := d.only(store.CaseDamaged)
-		seal := map[string]string{"sqlite": "CAST(x'01' || beneficiary AS BLOB)", "postgres": `'\x01'::bytea || beneficiary`}[d.Engine]
-		d.Execute("UPDATE payouts SET beneficiary = " + seal)
+		d.restoreBeneficiary(p)
 		d.resolve(request(&v, store.ResolvedRetry))
 		d.WantPayout(p, payment.PayoutProcessing, payment.StepAccepted)
 		d.Bank.AnswerQuery = func(*coretest.Bank, string) processor.TransferReport {
