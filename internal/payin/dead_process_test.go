@@ -57,7 +57,7 @@ func TestUnsafeChargeOfADeadProcess(t *testing.T) {
 			other.Pass(10 * time.Second)
 		}
 		g.Bank.AnswerCharge = nil
-		for range 30 {
+		for range 40 { // the longest waits of the schedule, and the second look-up
 			other.Charge()
 			other.Pass(10 * time.Second)
 		}
