@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/account"
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/config"
 	"github.com/porteira/porteira/internal/db"
@@ -158,7 +159,7 @@ func (g *gateway) withAdmin(ctx context.Context, work func(*app.Admin) error) er
 	if err != nil {
 		return err
 	}
-	return errors.Join(work(a), a.Close())
+	return errors.Join(work(a.As(actor.Author{Actor: actor.System, Reason: "bench"})), a.Close())
 }
 
 // inSandbox reports whether the gateway runs as `porteira dev`.

@@ -164,10 +164,11 @@ func Start(t testing.TB, engine string, flags ...string) *Installed {
 	cfg := Config(t, config.Dev, Secrets(), append([]string{"data", data, "database", g.Database, "log-level", "debug"}, flags...)...)
 	g.Gateway = Run(t, cfg)
 	g.openSQL(t)
-	var err error
-	if g.Admin, err = app.OpenAdmin(t.Context(), cfg, slog.New(slog.DiscardHandler)); err != nil {
+	admin, err := app.OpenAdmin(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
 		t.Fatal(err)
 	}
+	g.Admin = admin.As(storetest.Operator)
 	t.Cleanup(func() {
 		if err := g.Admin.Close(); err != nil {
 			t.Error(err)
