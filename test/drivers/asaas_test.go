@@ -138,15 +138,13 @@ func (r *reais) UnmarshalJSON(text []byte) error {
 }
 
 type asaasPayment struct {
-	ID         string `json:"id"`
-	Status     string `json:"status"`
-	Deleted    bool   `json:"deleted"`
-	Method     string `json:"billingType"`
-	Value      reais  `json:"value"`
-	NetValue   reais  `json:"netValue"`
-	PaidOn     string `json:"clientPaymentDate"`
-	CreditedOn string `json:"creditDate"`
-	Refunds    []struct {
+	ID       string `json:"id"`
+	Status   string `json:"status"`
+	Deleted  bool   `json:"deleted"`
+	Method   string `json:"billingType"`
+	Value    reais  `json:"value"`
+	NetValue reais  `json:"netValue"`
+	Refunds  []struct {
 		Status      string `json:"status"`
 		Value       reais  `json:"value"`
 		Description string `json:"description"`
@@ -273,7 +271,7 @@ func (b *asaasBank) holds() (sum money.Cents) {
 	b.call(http.MethodGet, "/v3/finance/balance", "", &body)
 	sum = money.Cents(body.Balance)
 	for _, v := range b.payments("") {
-		if v.Method != string(payment.CreditCard) || v.PaidOn == "" || v.CreditedOn != "" || v.Status == "REFUNDED" {
+		if v.Method != string(payment.CreditCard) || v.Status != "CONFIRMED" {
 			continue
 		}
 		sum += money.Cents(v.NetValue)
