@@ -254,9 +254,9 @@ var corruptions = []struct {
 	{"a receipt of two payments", SingleReceipt, "claims a second payment", []string{
 		"INSERT INTO receipt_claims (processor, external_id, merchant_id, receipt_id) SELECT 'bank', 'Z', merchant_id, id FROM receipts WHERE external_id = 'A'"}},
 	{"a receipt of a payout", Incoming, "which is not a pay-in", []string{
-		addReceipt + "SELECT merchant_id, $1, id, processor, 'Z', external_id, '', 7, 7, 1, 1 FROM payouts WHERE reference_id = 'out-new'"}},
+		addReceipt + "SELECT merchant_id, $1, id, processor, 'Z', external_id, '', 7, 7, 0, 1, 1 FROM payouts WHERE reference_id = 'out-new'"}},
 	{"a receipt that names another order", Incoming, "names", []string{
-		addReceipt + "SELECT merchant_id, $1, id, processor, 'Z', 'x', '', 7, 7, 1, 1 FROM payins WHERE reference_id = 'in-open'"}},
+		addReceipt + "SELECT merchant_id, $1, id, processor, 'Z', 'x', '', 7, 7, 0, 1, 1 FROM payins WHERE reference_id = 'in-open'"}},
 	{"a claim deleted", SingleReceipt, "was deleted", []string{"DELETE FROM receipt_claims WHERE external_id = 'A'"}},
 	{"a receipt rewritten", SingleReceipt, "was rewritten", []string{"UPDATE receipts SET amount = amount + 1 WHERE external_id = 'A'"}},
 	{"a receipt deleted", SingleReceipt, "was deleted", []string{"DELETE FROM receipts WHERE external_id = 'A'"}},
