@@ -92,21 +92,28 @@ func TestFailureIsReleasedOnce(t *testing.T) {
 // A payout that was sent once is never sent with other contents, even if its row was
 // changed: the processor may have its id with the first ones.
 func TestChangedPayoutIsNotSentAgain(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		g.Bank.AnswerTransfer = func(*coretest.Bank, processor.TransferRequest) processor.TransferAnswer {
-			return processor.TransferAnswer{Outcome: processor.NotSent, Cause: coretest.ErrDown}
-		}
-		p := g.Payout("r", 10_00)
-		g.Send()
-		g.WantPayout(p, payment.PayoutProcessing, payment.StepQueued)
-		g.Execute("UPDATE payouts SET amount = 999 WHERE amount = 1000")
-		g.Bank.AnswerTransfer = nil
-		g.Pass(10 * time.Second)
-		g.Send()
-		g.WantPayout(p, payment.PayoutProcessing, payment.StepReview)
-		g.WantBank(1, 0)
-		g.WantCases(store.CasePayoutUnknown)
-	})
+	for sql, kind := range map[string]store.CaseKind{
+		"UPDATE payouts SET amount = 999 WHERE amount = 1000": store.CaseDamaged,
+		"UPDATE payout_sends SET body_hash = merchant_id":     store.CasePayoutUnknown,
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+				g.Bank.AnswerTransfer = func(*coretest.Bank, processor.TransferRequest) processor.TransferAnswer {
+					return processor.TransferAnswer{Outcome: processor.NotSent, Cause: coretest.ErrDown}
+				}
+				p := g.Payout("r", 10_00)
+				g.Send()
+				g.WantPayout(p, payment.PayoutProcessing, payment.StepQueued)
+				g.Execute(sql)
+				g.Bank.AnswerTransfer = nil
+				g.Pass(10 * time.Second)
+				g.Send()
+				g.WantPayout(p, payment.PayoutProcessing, payment.StepReview)
+				g.WantBank(1, 0)
+				g.WantCases(kind)
+			})
+		})
+	}
 }
 
 // Money that a payout's receiver returned becomes available once, however often and in
