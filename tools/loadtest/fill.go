@@ -103,15 +103,38 @@ func (f *filler) open(ctx context.Context, o options) error {
 		return err
 	}
 	f.core = app.NewCore(app.CoreOptions{
-		Store: f.store, Env: f.env, Processors: processor.Registry{sandbox.Name: bank{}}, Marker: noMarker{}, Spawn: worker.Inline,
+		Store: f.store, Env: f.env, Processors: processor.Registry{sandbox.Name: bank{}}, Spawn: worker.Inline,
 	})
-	if err := f.core.Cluster.Join(ctx, cluster.Mark{}, true); err != nil {
+	mark, err := f.mark(ctx)
+	if err != nil {
+		return err
+	}
+	if err := f.core.Cluster.Join(ctx, mark, true); err != nil {
 		return err
 	}
 	if _, err := f.core.Cluster.KeepAlive(ctx); err != nil {
 		return err
 	}
 	return f.openMerchants(ctx, o.merchants)
+}
+
+// mark agrees with the store that its last run has just stopped cleanly: a filled store is never
+// restored, and its clock goes back from run to run. Payouts would wait for the lists of a bank that
+// has none.
+func (f *filler) mark(ctx context.Context) (m cluster.Mark, err error) {
+	if filled, err := f.store.Setting(ctx, marker); err != nil || filled == "" {
+		return m, err
+	}
+	err = f.store.Transact(ctx, func(tx *store.Tx) error {
+		inst, err := tx.Installation(ctx)
+		if err != nil {
+			return err
+		}
+		inst.StopToken, inst.StoppedAt = marker, tx.Now
+		m = cluster.Mark{Epoch: inst.Epoch, Stop: marker}
+		return tx.SetInstallation(ctx, inst)
+	})
+	return m, err
 }
 
 // openMerchants creates the merchants of a new store, or reads those of one that this
@@ -168,15 +191,6 @@ func masterKey(path string, random env.Random) ([]byte, error) {
 	}
 	return db.ParseMasterKey(strings.TrimSpace(string(text)))
 }
-
-// noMarker keeps no epoch outside the database: a filled store is never restored.
-type noMarker struct{}
-
-// Read implements [cluster.Marker].
-func (noMarker) Read() (int64, error) { return 0, nil }
-
-// Write implements [cluster.Marker].
-func (noMarker) Write(int64) error { return nil }
 
 // bank is the sandbox as a processor that makes codes without a call. The filler
 // itself decides the outcome of transfers and charges.

@@ -8,6 +8,7 @@ import (
 	"sort"
 	"time"
 
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/delivery"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
@@ -38,6 +39,10 @@ type order struct {
 const (
 	customer = `{"name":"Maria da Silva","email":"maria@example.com","document":"52998224725","phone":"11987654321"}`
 	items    = `[{"title":"Camiseta","quantity":1,"unitPrice":12990,"tangible":true}]`
+
+	payinBody  = `{"paymentMethod":"PIX","amount":%d,"referenceId":"%s","customer":%s,"items":%s%s}`
+	payoutBody = `{"amount":%d,"referenceId":"%s","pixKeyType":"EMAIL","pixKey":"maria@example.com",` +
+		`"beneficiaryName":"Maria da Silva","beneficiaryDocument":"52998224725"}`
 )
 
 // addOrders commits n pay-ins and m payouts, and then payments, cancellations, expiry, sends
@@ -48,7 +53,11 @@ func (f *filler) addOrders(ctx context.Context, n, m int) error {
 	for range n {
 		f.clock.Advance(gap)
 		merchant := f.merchant()
-		op, err := f.core.Payins.NewCreateOp(merchant, f.payin())
+		r, err := f.payin(&merchant)
+		if err != nil {
+			return err
+		}
+		op, err := f.core.Payins.NewCreateOp(merchant, r)
 		if err != nil {
 			return err
 		}
@@ -57,7 +66,12 @@ func (f *filler) addOrders(ctx context.Context, n, m int) error {
 		created = append(created, order{p.Merchant, p.ID, p.ExternalID, p.Amount})
 	}
 	for range m {
-		op, err := f.core.Payouts.NewRequestOp(f.merchant(), f.payout())
+		merchant := f.merchant()
+		r, err := f.payout(&merchant)
+		if err != nil {
+			return err
+		}
+		op, err := f.core.Payouts.NewRequestOp(merchant, r)
 		if err != nil {
 			return err
 		}
@@ -183,25 +197,29 @@ func (f *filler) deliver(ctx context.Context) error {
 	return nil
 }
 
-func (f *filler) payin() *wire.PayinRequest {
-	r := &wire.PayinRequest{
-		Method: wire.Some(string(payment.PIX)), Amount: wire.Some(f.amount()), ReferenceID: wire.Some(f.reference()),
-		Personal:    payment.PersonalData{Customer: []byte(customer), Items: []byte(items)},
-		Fingerprint: f.fingerprint("amount", "customer", "items", "paymentMethod", "referenceId"),
-	}
-	if f.below(100) < webhookShare {
-		r.WebhookURL = wire.Some("https://shop.example/hook")
-	}
-	return r
+// decoder decodes requests as the API does: their fingerprints have the amounts that verify looks for.
+func (f *filler) decoder(m *store.Merchant) *wire.Decoder {
+	return &wire.Decoder{Merchant: m.ID, MAC: func(data []byte) [32]byte { return f.store.Keys().MAC(db.PurposeFingerprint, data) }}
 }
 
-func (f *filler) payout() *wire.PayoutRequest {
-	return &wire.PayoutRequest{
-		Amount: wire.Some(f.amount()), ReferenceID: wire.Some(f.reference()),
-		PIXKeyType: wire.Some("EMAIL"), PIXKey: wire.Some("maria@example.com"), NormalKey: "maria@example.com",
-		BeneficiaryName: wire.Some("Maria da Silva"), BeneficiaryDocument: wire.Some("52998224725"),
-		Fingerprint: f.fingerprint("amount", "beneficiaryDocument", "beneficiaryName", "pixKey", "pixKeyType", "referenceId"),
+func (f *filler) payin(m *store.Merchant) (*wire.PayinRequest, error) {
+	hook := ""
+	if f.below(100) < webhookShare {
+		hook = `,"webhookUrl":"https://shop.example/hook"`
 	}
+	r, invalid := f.decoder(m).Payin(fmt.Appendf(nil, payinBody, f.amount(), f.reference(), customer, items, hook))
+	if invalid != nil {
+		return nil, invalid
+	}
+	return r, nil
+}
+
+func (f *filler) payout(m *store.Merchant) (*wire.PayoutRequest, error) {
+	r, invalid := f.decoder(m).Payout(fmt.Appendf(nil, payoutBody, f.amount(), f.reference()))
+	if invalid != nil {
+		return nil, invalid
+	}
+	return r, nil
 }
 
 // merchant draws a merchant by its share.
@@ -219,16 +237,6 @@ func (f *filler) reference() string {
 	b := make([]byte, 12)
 	f.env.Random.Read(b)
 	return hex.EncodeToString(b)
-}
-
-// fingerprint has the size and randomness of a real one.
-func (f *filler) fingerprint(fields ...string) wire.Fingerprint {
-	macs := make([]wire.FieldMAC, len(fields))
-	for i, name := range fields {
-		macs[i].Name = name
-		f.env.Random.Read(macs[i].MAC[:])
-	}
-	return wire.NewFingerprint(macs)
 }
 
 // endToEndID has the form of the Banco Central's Manual das Interfaces de Comunicação:

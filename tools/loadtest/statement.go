@@ -75,7 +75,7 @@ func measureStatement(ctx context.Context, o options, random env.Random) (r stat
 	if err != nil {
 		return r, err
 	}
-	if err := f.core.Leave(ctx); err != nil {
+	if err := f.core.Leave(ctx, true); err != nil {
 		return r, err
 	}
 	address, stop, err := f.serve(ctx)
