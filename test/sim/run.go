@@ -10,6 +10,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the checker's own connection
 	_ "modernc.org/sqlite"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/env"
 	merchants "github.com/porteira/porteira/internal/merchant"
@@ -156,7 +157,7 @@ func (s *simulation) createMerchants() (err error) {
 	if err := st.Transact(s.ctx, func(tx *store.Tx) error { return tx.SetSetting(s.ctx, store.SettingSandbox, "true") }); err != nil { // for its funds
 		return err
 	}
-	seeder := merchants.New(merchants.Options{Store: st, Env: e})
+	seeder := merchants.New(merchants.Options{Store: st, Env: e, Author: actor.Author{Actor: actor.System}})
 	for i := range merchantCount {
 		m, err := s.newMerchant(i, seeder, st)
 		if err != nil {
