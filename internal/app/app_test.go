@@ -252,7 +252,7 @@ func TestRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := admin.Merchants.RevokeCredential(t.Context(), app.SandboxKey); err != nil {
+	if err := admin.As(storetest.Operator).Merchants.RevokeCredential(t.Context(), app.SandboxKey); err != nil {
 		t.Error(err)
 	}
 	if err := admin.Close(); err != nil {
@@ -279,7 +279,7 @@ func TestRefusals(t *testing.T) {
 	if admin, err = app.OpenAdmin(t.Context(), production, nil); err != nil {
 		t.Fatal(err)
 	}
-	_, err = admin.Merchants.Create(t.Context(), store.Merchant{Name: "Loja", City: "SAO PAULO"}, "")
+	_, err = admin.As(storetest.Operator).Merchants.Create(t.Context(), store.Merchant{Name: "Loja", City: "SAO PAULO"}, "")
 	if err := errors.Join(err, admin.Close()); err != nil {
 		t.Fatal(err)
 	}
