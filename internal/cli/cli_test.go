@@ -48,6 +48,7 @@ var changes = []struct {
 	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`), "ID"},
 	{regexp.MustCompile(`ptr_(key|secret)_[a-z2-7]+`), "PTR"},
 	{regexp.MustCompile(`whsec_[A-Za-z0-9+/=]+`), "WHSEC"},
+	{regexp.MustCompile(`, hash [0-9a-f]{64}`), ", hash HASH"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ`), "TIME"},
 	{regexp.MustCompile(`due for \d+d`), "due for DAYS"},
 	{regexp.MustCompile(`os:[^\s"]+`), "os:USER"},
@@ -115,6 +116,10 @@ func TestMerchantUpdate(t *testing.T) {
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
+	const hashes = " payouts with their approvals, and the merchant's limits, hosts, routes and prices, are as the gateway wrote them\n"
+	const verified = "Loja\n ok hashes 1" + hashes + " ok credentials 1 each credential is as the gateway wrote it\n\n" +
+		"platform\n ok hashes 2" + hashes + " ok audit 6 changes of the configuration are numbered from 1 without a gap, and each hash covers its row and the row before\n\n" +
+		"Last change of the audit 6, hash HASH.\nVerified 2 ledgers: no defects.\n"
 	for _, tt := range []struct {
 		args   string
 		code   int
@@ -128,6 +133,10 @@ func TestCommands(t *testing.T) {
 		{"merchant create Loja", 2, "", "porteira: A merchant with this name already exists.\n"},
 		{"merchant list", 0, "NUMBER NAME CITY ACCOUNTS CREATED CLOSED ID\n1 Loja RECIFE sandbox TIME ID\n", ""},
 		{"credential list Loja", 0, "No credentials: porteira credential create \"Loja\" creates one.\n", ""},
+		{"dispute list Nobody", 1, "", "porteira: merchant \"Nobody\" not found: porteira merchant list lists all merchants\n"},
+		{"payout list Loja", 0, "No payouts.\n", ""},
+		{"payout list Loja --merchant Loja", 0, "No payouts.\n", ""},
+		{"payout list Loja --merchant Nobody", 2, "", "porteira: the argument names merchant \"Loja\" and --merchant names \"Nobody\": write one of them\n"},
 		{"dispute list --merchant Nobody", 1, "", "porteira: merchant \"Nobody\" not found: porteira merchant list lists all merchants\n"},
 		{"credential create Loja --scope read --scope payin:write --allow-ip 10.0.0.1 --label till", 0,
 			"Created a credential of merchant \"Loja\". The secret is shown only this once.\n\n x-api-key PTR\n x-api-secret PTR\n scopes read payin:write\n", ""},
@@ -151,10 +160,10 @@ func TestCommands(t *testing.T) {
 		{"credential create Loja", 1, "", "porteira: merchant \"Loja\" was closed at TIME: its credentials are refused\n"},
 		{"case list", 0, "No open cases.\n", ""},
 		{"case list --limit 0", 2, "", "porteira: --limit must be at least 1, not 0\n"},
-		{"verify", 0, "Loja\n ok credentials 1 each credential is as the gateway wrote it\n\nplatform\n ok no rows yet\n\nVerified 2 ledgers: no defects.\n", ""},
+		{"verify", 0, verified, ""},
 		{"backup --to DATA/copy.db", 0, "Copied the database to DATA/copy.db. The copy does not contain the master key: back up the key separately.\n", ""},
 		{"backup --to DATA/copy.db", 1, "", "porteira: DATA/copy.db already exists: choose another file\n"},
-		{"verify --database DATA/copy.db", 0, "Loja\n ok credentials 1 each credential is as the gateway wrote it\n\nplatform\n ok no rows yet\n\nVerified 2 ledgers: no defects.\n", ""},
+		{"verify --database DATA/copy.db", 0, verified, ""},
 		{"verify --merchant Nobody", 1, "", "porteira: merchant \"Nobody\" not found: porteira merchant list lists all merchants\n"},
 		{"verify --database DATA/none.db", 1, "", "porteira: database DATA/none.db not found: set its folder with --data, or its path with --database\n"},
 		{"dev --listen nowhere", 2, "", "porteira: listen (flag): write it as host:port, such as 127.0.0.1:8080 or :8080\n"},

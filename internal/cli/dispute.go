@@ -25,6 +25,7 @@ type disputeCommand struct {
 
 type disputeList struct {
 	listFlags
+	merchantArgument
 
 	Status payment.DisputeStatus `help:"Only those with this status." placeholder:"STATUS"`
 }
@@ -102,6 +103,9 @@ func (v *disputeView) write(w io.Writer) {
 func (c *disputeList) Run(r *runner, root *commands) error {
 	status, err := checkStatus(c.Status, payment.DisputeStatuses)
 	if err != nil {
+		return err
+	}
+	if err := c.of(c.merchantArgument); err != nil {
 		return err
 	}
 	return r.admin(&root.Dispute.settings, func(a *app.Admin) error {

@@ -135,7 +135,7 @@ type deliveryList struct {
 
 // Run lists deliveries.
 func (c *deliveryList) Run(r *runner, root *commands) error {
-	state, err := checkChoice(store.DeliveryState(strings.ToLower(string(c.Status))), store.DeliveryStates)
+	state, err := checkStatus(c.Status, store.DeliveryStates)
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,23 @@ type listFlags struct {
 	Limit    int        `default:"50"                                                                          help:"Maximum number to list; the output says if there are more."`
 }
 
+// merchantArgument names the merchant of a list without --merchant.
+type merchantArgument struct {
+	Argument string `arg:"" help:"The same as --merchant." name:"merchant" optional:""`
+}
+
+// of takes the merchant from the argument, if there is one.
+func (f *listFlags) of(m merchantArgument) error {
+	if m.Argument == "" {
+		return nil
+	}
+	if f.Merchant != "" && f.Merchant != m.Argument {
+		return configError{fmt.Errorf("the argument names merchant %q and --merchant names %q: write one of them", m.Argument, f.Merchant)}
+	}
+	f.Merchant = m.Argument
+	return nil
+}
+
 // accountFlag narrows a list to orders at an account.
 type accountFlag struct {
 	Account string `help:"Only those at this account." placeholder:"ID"`

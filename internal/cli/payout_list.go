@@ -14,6 +14,7 @@ import (
 type payoutList struct {
 	listFlags
 	accountFlag
+	merchantArgument
 
 	Status payment.PayoutStatus `help:"Only those with this status; those that need approval are PENDING at step approval." placeholder:"STATUS"`
 }
@@ -22,6 +23,9 @@ type payoutList struct {
 func (c *payoutList) Run(r *runner, root *commands) error {
 	status, err := checkStatus(c.Status, payment.PayoutStatuses)
 	if err != nil {
+		return err
+	}
+	if err := c.of(c.merchantArgument); err != nil {
 		return err
 	}
 	return r.admin(&root.Payout.settings, func(a *app.Admin) error {

@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -61,20 +60,18 @@ func (v *sinceValue) from(now time.Time) time.Time {
 	return v.at
 }
 
-// checkStatus returns a status in the form of the API, and refuses one that is not in the list: a list
+// checkStatus returns a status in the form of the list, and refuses one that is not in the list: a list
 // of nothing would say that nothing has it. An absent one is "".
 func checkStatus[S ~string](given S, list []S) (string, error) {
-	return checkChoice(S(strings.ToUpper(string(given))), list)
-}
-
-// checkChoice refuses a status that is not in the list.
-func checkChoice[S ~string](given S, list []S) (string, error) {
-	if given == "" || slices.Contains(list, given) {
-		return string(given), nil
-	}
 	texts := make([]string, len(list))
 	for i := range list {
 		texts[i] = string(list[i])
+		if strings.EqualFold(texts[i], string(given)) {
+			return texts[i], nil
+		}
+	}
+	if given == "" {
+		return "", nil
 	}
 	return "", configError{fmt.Errorf("--status must be one of %s, not %q", strings.Join(texts, ", "), given)}
 }
