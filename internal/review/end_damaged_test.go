@@ -93,3 +93,34 @@ func TestDamagedPayoutIsNotEndedWhileItMayBeSent(t *testing.T) {
 		d.WantPayout(p, payment.PayoutFailed, payment.StepDone)
 	})
 }
+
+// A payout whose row has another amount or fee than is held is not ended until it is set right: the money
+// of others would move.
+func TestPayoutOfAChangedAmountIsNotEnded(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		for name, parked := range map[string]func(d *desk) (payment.Payout, store.Case){
+			"before it is sent": func(d *desk) (payment.Payout, store.Case) {
+				p := d.Payout("r", 10_00)
+				d.Execute("UPDATE payouts SET amount = 2000 WHERE external_id = '" + p.ExternalID + "'")
+				d.Send()
+				return p, d.only(store.CaseDamaged)
+			},
+			"without an answer": (*desk).unknownPayout,
+		} {
+			for _, column := range []string{"amount", "fee"} {
+				t.Run(name+" "+column, func(t *testing.T) {
+					d := newDesk(g.For(t))
+					p, v := parked(d)
+					d.Execute("UPDATE payouts SET " + column + " = 2000 WHERE external_id = '" + p.ExternalID + "'")
+					d.refused(request(&v, store.ResolvedRelease), problem.InvalidState)
+					d.Execute("UPDATE payouts SET amount = 1000, fee = 0 WHERE external_id = '" + p.ExternalID + "'")
+					d.agree(&v, store.ResolvedRelease)
+					d.WantPayout(p, payment.PayoutFailed, payment.StepDone)
+					d.WantBalances(coretest.Opening, 0)
+					d.WantCases()
+					d.WantProven()
+				})
+			}
+		}
+	})
+}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/outgoing"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
@@ -33,7 +35,35 @@ func checkUnknown(v *Resolve, l *store.Loaded) error {
 	if err != nil {
 		return err
 	}
-	return outgoing.CanDeclare(l, &p)
+	if err := outgoing.CanDeclare(l, &p); err != nil {
+		return err
+	}
+	return v.checkHeld(&p)
+}
+
+// heldPostings is more than the postings of a payout that holds money.
+const heldPostings = 10
+
+// findHeld reads what is held for the payout.
+func findHeld(ctx context.Context, s *Service, v *Resolve) error {
+	list, err := s.Store.PostingsAbout(ctx, v.opened.Merchant, v.opened.Subject, heldPostings)
+	v.held = new(money.Cents)
+	for i := range list {
+		if list[i].Account == ledger.Held {
+			*v.held += list[i].Amount
+		}
+	}
+	return err
+}
+
+// checkHeld returns a problem if the row of a payout that holds money has not the amount and fee that
+// are held: it was changed, and its end would move other money.
+func (v *Resolve) checkHeld(p *payment.Payout) error {
+	if v.held == nil || p.Amount+p.Fee == *v.held {
+		return nil
+	}
+	return problem.New(problem.InvalidState, fmt.Sprintf("R$ %s is held for the payout, but its row has an amount of R$ %s and a fee of R$ %s: "+
+		"somebody changed it in the database. Set amount and fee right there, then decide.", v.held.Decimal(), p.Amount.Decimal(), p.Fee.Decimal()))
 }
 
 // needsDamagedPayout is needsPayout for a payout whose row need not be decodable.
@@ -55,7 +85,10 @@ func checkDamaged(v *Resolve, l *store.Loaded) error {
 	if v.How == store.ResolvedPaid && p.Status == payment.PayoutPending && v.restoredAt.IsZero() {
 		return problem.New(problem.InvalidState, "The payout was never sent.")
 	}
-	return outgoing.CanDeclareDamaged(l, &p)
+	if err := outgoing.CanDeclareDamaged(l, &p); err != nil {
+		return err
+	}
+	return v.checkHeld(&p)
 }
 
 // payoutOutcomes returns the outcomes of the payout's sends, in their order.
@@ -69,6 +102,14 @@ func outcomesOf(sends []store.Send) string {
 		list[i] = string(sends[i].Outcome)
 	}
 	return strings.Join(list, " ")
+}
+
+// findRestoreAndHeld reads when the database was last restored, and what is held for the payout.
+func findRestoreAndHeld(ctx context.Context, s *Service, v *Resolve) error {
+	if err := findHeld(ctx, s, v); err != nil {
+		return err
+	}
+	return findRestore(ctx, s, v)
 }
 
 // findRestore reads when the database was last restored.

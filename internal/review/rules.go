@@ -78,8 +78,8 @@ var rules = slices.Concat(refundRules, []rule{
 	{kind: store.CaseUnmatchedReceipt, Option: assign, prepare: findMerchant, needs: needsAssign, check: checkOrder, effect: assignUnidentified},
 	{kind: store.CaseUnmatchedReceipt, Option: writeOff, needs: needsBalances, effect: writeOffUnidentified},
 
-	{kind: store.CasePayoutUnknown, Option: paid, needs: needsPayout, check: checkUnknown, sendOutcomes: payoutOutcomes, effect: declarePaid},
-	{kind: store.CasePayoutUnknown, Option: release, needs: needsPayout, check: checkUnknown, sendOutcomes: payoutOutcomes, effect: declareNotPaid},
+	{kind: store.CasePayoutUnknown, Option: paid, prepare: findHeld, needs: needsPayout, check: checkUnknown, sendOutcomes: payoutOutcomes, effect: declarePaid},
+	{kind: store.CasePayoutUnknown, Option: release, prepare: findHeld, needs: needsPayout, check: checkUnknown, sendOutcomes: payoutOutcomes, effect: declareNotPaid},
 	{
 		kind: store.CasePayoutUnknown, reasons: []store.CaseReason{store.ReasonNoAnswer, store.ReasonNotIdempotent}, Option: resend, consented: true,
 		prepare: findConsent, needs: needsConsent, check: checkUnknown, sendOutcomes: payoutOutcomes, effect: sendAgain,
@@ -90,8 +90,8 @@ var rules = slices.Concat(refundRules, []rule{
 		prepare: findRestore, needs: needsPayout, check: checkWaiting, effect: declareNotPaid,
 	},
 
-	{kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonOtherAmount}, Option: paid, needs: needsPayout, check: checkUnknown, sendOutcomes: payoutOutcomes, effect: declarePaid},
-	{kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonOtherAmount}, Option: release, needs: needsPayout, check: checkUnknown, sendOutcomes: payoutOutcomes, effect: declareNotPaid},
+	{kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonOtherAmount}, Option: paid, prepare: findHeld, needs: needsPayout, check: checkUnknown, sendOutcomes: payoutOutcomes, effect: declarePaid},
+	{kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonOtherAmount}, Option: release, prepare: findHeld, needs: needsPayout, check: checkUnknown, sendOutcomes: payoutOutcomes, effect: declareNotPaid},
 	{kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonOtherAmount}, Option: with(twoPersons, store.ResolvedDismiss), needs: needsPayout, check: checkKnown},
 	{
 		kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonPaidAfterRelease}, Option: Option{How: store.ResolvedPaid, Persons: 1, Evidence: true},
@@ -141,8 +141,8 @@ var rules = slices.Concat(refundRules, []rule{
 	{kind: store.CaseWebhook, Option: dismiss},
 	{kind: store.CaseEndpoint, Option: dismiss},
 	{kind: store.CaseDamaged, Option: retry, prepare: openDamaged, needs: needsDamaged, effect: retryDamaged},
-	{kind: store.CaseDamaged, table: "payouts", Option: paid, prepare: findRestore, needs: needsDamagedPayout, check: checkDamaged, sendOutcomes: payoutOutcomes, effect: declarePaid},
-	{kind: store.CaseDamaged, table: "payouts", Option: release, needs: needsDamagedPayout, check: checkDamaged, sendOutcomes: payoutOutcomes, effect: declareNotPaid},
+	{kind: store.CaseDamaged, table: "payouts", Option: paid, prepare: findRestoreAndHeld, needs: needsDamagedPayout, check: checkDamaged, sendOutcomes: payoutOutcomes, effect: declarePaid},
+	{kind: store.CaseDamaged, table: "payouts", Option: release, prepare: findHeld, needs: needsDamagedPayout, check: checkDamaged, sendOutcomes: payoutOutcomes, effect: declareNotPaid},
 })
 
 // matches reports whether the rule is about a case.
