@@ -110,8 +110,8 @@ func TestMerchantsAreApart(t *testing.T) {
 			t.Error("two merchants have one webhook secret")
 		}
 		g.Verify(t)
-		// A revoked credential is refused.
-		if err := g.Admin.Merchants.Close(t.Context(), m.ID); err != nil {
+		// The credential of a closed merchant is refused.
+		if _, err := g.Admin.Merchants.Close(t.Context(), m.ID, true); err != nil {
 			t.Fatal(err)
 		}
 		apptest.Until(t, func() string {

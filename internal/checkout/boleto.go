@@ -17,7 +17,7 @@ func (p *Pages) boletoPDF(req *request) error {
 	if o.Method != payment.Boleto || o.Details.Boleto == nil {
 		return errNotFound
 	}
-	if o.Status != payment.PayinPending || !o.ExpiresAt.After(p.clock.Now()) {
+	if !p.payable(req) {
 		return req.redirect(pagePath + req.token)
 	}
 	personal, err := p.reader.PayinPersonal(req.r.Context(), o.Merchant, o.ID)

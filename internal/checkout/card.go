@@ -117,9 +117,10 @@ func (p *Pages) testCards(o *payment.Payin) []processor.TestCard {
 // acceptsTestCards reports whether the order is paid by the form of this page.
 func (p *Pages) acceptsTestCards(o *payment.Payin) bool { return len(p.testCards(o)) > 0 }
 
-// payable reports whether an order can still be paid.
-func (p *Pages) payable(o *payment.Payin) bool {
-	return o.Status == payment.PayinPending && o.ExpiresAt.After(p.clock.Now())
+// payable reports whether an order can still be paid, and its merchant takes payments.
+func (p *Pages) payable(req *request) bool {
+	o := &req.payin
+	return o.Status == payment.PayinPending && o.ExpiresAt.After(p.clock.Now()) && req.merchant.ClosedAt.IsZero()
 }
 
 // parseForm reads the fields of a form.
@@ -150,7 +151,7 @@ func (p *Pages) payByCard(req *request) error {
 		holder: fields.Get("holder"), installments: fields.Get("installments"),
 	}
 	attempt, err := strconv.Atoi(fields.Get("attempt"))
-	if err != nil {
+	if err != nil || !req.merchant.ClosedAt.IsZero() {
 		return req.redirect(pagePath + req.token)
 	}
 	pay, invalid := form.check(cards, p.clock.Now(), req.payin.Amount, req.payin.Details.Installments)
@@ -173,7 +174,7 @@ func (p *Pages) payByCard(req *request) error {
 
 // showForm shows the form again, without number, expiry and security code.
 func (p *Pages) showForm(req *request, status int, form *cardForm, invalid map[string]string, message string) error {
-	if !p.payable(&req.payin) {
+	if !p.payable(req) {
 		return req.redirect(pagePath + req.token)
 	}
 	personal, err := p.reader.PayinPersonal(req.r.Context(), req.payin.Merchant, req.payin.ID)
@@ -206,7 +207,7 @@ func (p *Pages) challenge(req *request) error {
 	if err != nil || !p.acceptsTestCards(&req.payin) {
 		return errNotFound
 	}
-	if !p.payable(&req.payin) || attempt != req.payin.Details.CardAttempts+1 {
+	if !p.payable(req) || attempt != req.payin.Details.CardAttempts+1 {
 		return req.redirect(pagePath + req.token)
 	}
 	data := p.newView(req, &payment.PersonalData{})

@@ -16,6 +16,8 @@ func (p *Pages) showOutcome(req *request, data *view, status payment.PayinStatus
 		data.Tone, data.Heading, data.Lead = tone, l.text(key+".heading"), l.text(key+".lead", about...)
 	}
 	switch status {
+	case payment.PayinPending: // of a closed merchant
+		set("bad", "closed", name)
 	case payment.PayinPaid:
 		set("good", "paid", name)
 		if o.Late {

@@ -192,6 +192,8 @@ func (p *Pages) page(req *request) error {
 		data.Heading, data.Lead = req.lang.text("processing.heading"), req.lang.text("processing.lead")
 	case o.Status == payment.PayinPending && !o.ExpiresAt.After(p.clock.Now()):
 		p.showOutcome(req, data, payment.PayinExpired, &personal)
+	case o.Status == payment.PayinPending && !req.merchant.ClosedAt.IsZero():
+		p.showOutcome(req, data, o.Status, &personal)
 	case o.Status == payment.PayinPending && !o.Ready():
 		kind = "wait"
 		data.Heading, data.Lead = req.lang.text("preparing.heading"), req.lang.text("preparing.lead")

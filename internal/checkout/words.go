@@ -113,6 +113,8 @@ var words = []struct{ key, portuguese, english string }{
 	{"processing.lead", "Não é preciso pagar de novo. Esta página se atualiza sozinha.", "There is no need to pay again. This page updates by itself."},
 	{"expired.heading", "O prazo terminou", "Payment expired"},
 	{"expired.lead", "Este pagamento expirou em {}. Não pague com o código antigo: peça um novo à loja. Se já pagou, aguarde: esta página se atualiza sozinha.", "This payment expired on {}. Do not pay with the old code: ask the shop for a new one. If you have paid already, wait: this page updates by itself."},
+	{"closed.heading", "A loja não recebe mais pagamentos", "The shop takes no more payments"},
+	{"closed.lead", "{} não recebe mais pagamentos. Não pague com o código antigo. Se já pagou, aguarde: esta página se atualiza sozinha.", "{} takes no more payments. Do not pay with the old code. If you have paid already, wait: this page updates by itself."},
 	{"canceled.heading", "Pagamento cancelado", "Payment canceled"},
 	{"canceled.lead", "{} cancelou este pagamento. Não pague com o código antigo.", "{} has canceled this payment. Do not pay with the old code."},
 	{"failed.heading", "Pagamento recusado", "Payment refused"},

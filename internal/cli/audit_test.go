@@ -28,6 +28,8 @@ var everyChange = []struct{ args, action string }{
 	{"merchant create Loja", "merchant create"},
 	{"merchant update Loja --city RECIFE", "merchant change"},
 	{"merchant brand Loja --title T", "brand set"},
+	{"merchant close Loja --yes", "merchant close"},
+	{"merchant reopen Loja", "merchant reopen"},
 	{"credential create Loja --json", "credential create"},
 	{"credential rotate THEKEY", "credential change"},
 	{"credential revoke THEKEY", "credential revoke"},
@@ -135,7 +137,7 @@ func TestNamesOfAuthors(t *testing.T) {
 	}
 	for _, args := range []string{
 		"limit set Loja --approval-above none", "limit set Loja --approvals 1", "case resolve " + caseID + "1 --how dismiss --reason r",
-		"payout approve " + caseID + "1", "payout reject " + caseID + "1", "account resume sandbox --transfers-compared --reason r --evidence e",
+		"payout approve " + caseID + "1", "merchant close Loja --yes --reason r", "payout reject " + caseID + "1", "account resume sandbox --transfers-compared --reason r --evidence e",
 	} {
 		if _, errs := s.run(2, strings.Fields(args)...); !strings.Contains(errs, "name yourself with --as NAME") {
 			t.Errorf("%s: %q", args, errs)

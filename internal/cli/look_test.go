@@ -223,3 +223,40 @@ func TestDisputeList(t *testing.T) {
 		t.Errorf("open disputes are\n%s", out)
 	}
 }
+
+// A merchant with anything open is not closed; the refusal lists it, with the commands that show it.
+func TestMerchantIsNotClosed(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.run(0, "merchant", "create", "Loja")
+	s.seedOrders()
+	out, errs := s.run(1, "merchant", "close", "Loja")
+	want := "WHAT LEFT SEE\npayout PROCESSING 1 porteira payout list --merchant \"Loja\" --status PROCESSING\n" +
+		"refund PROCESSING 1 porteira refund list --merchant \"Loja\" --status PROCESSING\nopen case 3 porteira case list --merchant \"Loja\"\n"
+	if out != want || !strings.HasPrefix(errs, "porteira: merchant \"Loja\" was not closed: it still has the above") {
+		t.Errorf("writes %q and %q, want %q", out, errs, want)
+	}
+	if out, _ := s.run(1, "merchant", "close", "Loja", "--json"); !strings.Contains(out, `"noun": "refund"`) {
+		t.Errorf("JSON %q", out)
+	}
+	if out, _ := s.run(0, "merchant", "close", "Loja", "--yes", "--as", "Ana", "--reason", "fraud"); !strings.HasPrefix(out, "Closed merchant") || !strings.Contains(out, "open case 3 ") {
+		t.Errorf("closed nevertheless: %q", out)
+	}
+	if out, _ := s.run(0, "merchant", "show", "Loja"); !strings.Contains(out, "closed TIME") {
+		t.Errorf("shows %q", out)
+	}
+	for _, tt := range []struct {
+		args string
+		code int
+		want string // the beginning
+	}{
+		{"merchant reopen Loja", 2, "porteira: reopening a merchant takes --reason TEXT"},
+		{"merchant reopen Loja --reason error", 0, "Reopened merchant \"Loja\": "},
+		{"merchant reopen Loja --reason error", 1, "porteira: merchant \"Loja\" is not closed\n"},
+		{"merchant close Loja --yes --as Ana", 2, "porteira: --yes takes --reason TEXT"},
+	} {
+		if out, errs := s.run(tt.code, strings.Fields(tt.args)...); !strings.HasPrefix(out+errs, tt.want) {
+			t.Errorf("%s writes %q, want %q", tt.args, out+errs, tt.want)
+		}
+	}
+}

@@ -23,7 +23,8 @@ type merchantCommand struct {
 	Update merchantUpdate `cmd:"" help:"Change a merchant's name, city, hosts or brand; running gateways follow within 2 seconds."`
 	Brand  merchantBrand  `cmd:"" help:"Show or set a merchant's brand on the payer's page: title, document, colour and logo."`
 	Accept merchantAccept `cmd:"" help:"Make a merchant's limits, hosts, routes and prices valid as they are, after somebody changed them in the database and you have compared them."`
-	Close  merchantClose  `cmd:"" help:"Refuse a merchant's credentials from now on; its orders continue."`
+	Close  merchantClose  `cmd:"" help:"Refuse a merchant's credentials from now on, once it has no money and nothing open; its orders continue."`
+	Reopen merchantReopen `cmd:"" help:"Accept the credentials of a closed merchant again."`
 }
 
 // merchantView is a merchant as the commands show it.
@@ -156,42 +157,6 @@ func (c *merchantAccept) Run(r *runner, root *commands) error {
 			_, _ = fmt.Fprintf(w, "Accepted the limits, hosts, routes and prices of merchant %q: new orders are accepted within 2 seconds.\n", m.Name)
 		})
 	})
-}
-
-type merchantClose struct {
-	author
-
-	Name string `arg:"" help:"The merchant's name."`
-}
-
-// Run closes a merchant.
-func (c *merchantClose) Run(r *runner, root *commands) error {
-	return r.change(&root.Merchant.settings, &c.author, func(a *app.Admin) error {
-		m, err := merchantNamed(r, a, c.Name)
-		if err != nil {
-			return err
-		}
-		if err := checkOpen(&m); err != nil {
-			return err
-		}
-		if err := a.Merchants.Close(r.ctx, m.ID); err != nil {
-			return err
-		}
-		if m, err = a.Store.Merchant(r.ctx, m.ID); err != nil {
-			return err
-		}
-		return r.out.show(viewMerchant(&m), func(w io.Writer) {
-			_, _ = fmt.Fprintf(w, "Closed merchant %q: its credentials are refused within 2 seconds.\n", m.Name)
-		})
-	})
-}
-
-// checkOpen returns an error if a merchant is closed, which is final.
-func checkOpen(m *store.Merchant) error {
-	if m.ClosedAt.IsZero() {
-		return nil
-	}
-	return fmt.Errorf("merchant %q was closed at %s", m.Name, stamp(m.ClosedAt))
 }
 
 // merchantNamed finds a merchant. If it is unknown, the error mentions the command that

@@ -109,9 +109,26 @@ func (s *Service) Seed(ctx context.Context, seed Seed) error {
 	}))
 }
 
-// Close makes the gateway reject a merchant's credentials from now on.
-func (s *Service) Close(ctx context.Context, id payment.ID) error {
-	return store.Problem(s.Store.Administer(ctx, s.Author, func(tx *store.AdminTx) error { return tx.CloseMerchant(ctx, id) }))
+// Close makes the gateway reject a merchant's credentials from now on; what is under way goes on, and
+// is returned. Unless anyway is set, a merchant with anything unfinished is not closed: problem kind
+// invalid_state. A merchant that is closed already is ErrConflict of the store.
+func (s *Service) Close(ctx context.Context, id payment.ID, anyway bool) (left store.Unfinished, err error) {
+	err = s.Store.Administer(ctx, s.Author, func(tx *store.AdminTx) (err error) {
+		if left, err = tx.Unfinished(ctx, id); err != nil {
+			return err
+		}
+		if !left.Nothing() && !anyway {
+			return problem.New(problem.InvalidState, "The merchant has money, or orders, disputes or cases that are not final.")
+		}
+		return tx.CloseMerchant(ctx, id)
+	})
+	return left, store.Problem(err)
+}
+
+// Reopen makes the gateway accept the credentials of a closed merchant again. A merchant that is not
+// closed is ErrConflict of the store.
+func (s *Service) Reopen(ctx context.Context, id payment.ID) error {
+	return store.Problem(s.Store.Administer(ctx, s.Author, func(tx *store.AdminTx) error { return tx.ReopenMerchant(ctx, id) }))
 }
 
 // Fund credits the operator's own money at the merchant's account to the merchant. It is

@@ -189,20 +189,6 @@ func (tx *AdminTx) ChangeMerchant(ctx context.Context, id payment.ID, change fun
 	return m, tx.signMerchant(ctx, id)
 }
 
-// CloseMerchant marks a merchant as closed: its credentials are rejected from then on, but its
-// orders continue. A merchant that is closed already is ErrConflict.
-func (tx *AdminTx) CloseMerchant(ctx context.Context, id payment.ID) error {
-	if _, err := tx.soundMerchant(ctx, id); err != nil {
-		return err
-	}
-	closed := Merchant{ClosedAt: tx.Now}
-	tx.record(NounMerchant, "close", id, "", (&Merchant{}).auditFields(), closed.auditFields())
-	if err := tx.ExecOne(ctx, "UPDATE merchants SET closed_at = $1 WHERE id = $2 AND closed_at = 0", micros(tx.Now), id[:]); err != nil {
-		return err
-	}
-	return tx.signMerchant(ctx, id)
-}
-
 func (s *Store) merchant(ctx context.Context, by string, key any) (m Merchant, err error) {
 	for range settingsReads { // a change between two of its statements looks like damage
 		m, err = readMerchant(ctx, s.db, s.Keys(), "SELECT "+merchantTable.selected+" FROM merchants t WHERE t."+by+" = $1", key)

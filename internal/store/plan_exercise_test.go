@@ -62,7 +62,11 @@ func runExercise(t *testing.T, s *store.Store) {
 	v.readReceivables()
 	write(t, s, func(tx *store.AdminTx) error {
 		must(t, tx.RevokeCredential(t.Context(), "k"))
-		return tx.CloseMerchant(t.Context(), v.merchants[0].ID)
+		m := v.merchants[0].ID
+		_, err := tx.Unfinished(t.Context(), m)
+		must(t, err)
+		must(t, tx.CloseMerchant(t.Context(), m))
+		return tx.ReopenMerchant(t.Context(), m)
 	})
 }
 

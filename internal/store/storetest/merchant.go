@@ -9,7 +9,7 @@ import (
 )
 
 var merchantTests = []test{
-	{"a name is used once, and a merchant is closed once", func(s *suite) {
+	{"a name is used once, and a merchant is closed and reopened once", func(s *suite) {
 		m := s.merchant()
 		s.wantError(s.store.Administer(s.Context(), Operator, func(tx *store.AdminTx) error {
 			_, err := tx.CreateMerchant(s.Context(), m, "")
@@ -20,6 +20,11 @@ var merchantTests = []test{
 		got := must(s.store.Merchant(s.Context(), m.ID))
 		s.equal("is open", got.ClosedAt.IsZero(), false)
 		s.wantError(s.store.Administer(s.Context(), Operator, closeIt), store.ErrConflict)
+		reopen := func(tx *store.AdminTx) error { return tx.ReopenMerchant(s.Context(), m.ID) }
+		s.write(reopen)
+		got = must(s.store.Merchant(s.Context(), m.ID))
+		s.equal("is open again, and sound", values(got.ClosedAt.IsZero(), got.Damaged), values(true, error(nil)))
+		s.wantError(s.store.Administer(s.Context(), Operator, reopen), store.ErrConflict)
 		s.wantError(errorOf(s.store.Merchant(s.Context(), s.id())), store.ErrNotFound)
 	}},
 	{"a merchant is renamed to a free name only", func(s *suite) {
