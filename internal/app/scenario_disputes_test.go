@@ -20,7 +20,7 @@ var disputeScenarios = []scenario{
 		{ask: "GET /payin/{id}", status: 200, holds: `"status":"DISPUTED" "disputedAmount":400`},
 		{ask: "GET /disputes?payinId={id}&respondBefore=2026-01-01T00:00:00Z", status: 200, holds: `{"data":[]`},
 		{ask: "POST /disputes/{dispute}/defense", body: defenseOf, status: 200, holds: `"status":"SUBMITTED" "text":"Entregue "name":"nota.pdf" "size":6 "submittedAt":"`, lacks: "JVBERi0x"},
-		{ask: "POST /disputes/{dispute}/defense", body: defenseOf, status: 200, holds: `"status":"SUBMITTED" "version":2`},
+		{ask: "POST /disputes/{dispute}/defense", body: defenseOf, status: 200, holds: `"status":"SUBMITTED" "version":2`, sent: true},
 		{ask: "POST /disputes/{dispute}/defense", body: `{"text":"Outra."}`, status: 409, holds: `"code":"invalid_state"`},
 		{ask: "POST /sandbox/payin/{id}/lose", status: 204},
 		{ask: "GET /disputes/{dispute}", status: 200, holds: `"status":"LOST" "text":"Entregue "closedAt":"`},

@@ -23,6 +23,7 @@ type step struct {
 	holds  string // words that must be in the answer or its header
 	lacks  string // words that must not
 	await  bool   // the request is repeated until it gets this answer
+	sent   bool   // the next step waits until no answer to a dispute is left to send: the bank refuses one that comes late
 }
 
 // scenario is a sequence of requests, and the rows that they leave. Scenarios share a
@@ -68,6 +69,9 @@ func (s *scenario) run(t *testing.T, g *apptest.Installed, hook, reference strin
 		a.await = a.await || timedOut
 		got, late := a.play(t, g, known, func() bool { return timedOut && g.Rows(t)[updated] > before[updated] })
 		timedOut = timedOut || late
+		if a.sent {
+			untilAnswersAreSent(t, g)
+		}
 		switch {
 		case strings.HasPrefix(a.ask, "GET /disputes?payinId={id}"):
 			var page struct{ Data []struct{ ID string } }
@@ -85,6 +89,21 @@ func (s *scenario) run(t *testing.T, g *apptest.Installed, hook, reference strin
 		left := rows.Since(before)
 		if rows[updated]--; left != s.rows && !(timedOut && rows.Since(before) == s.rows) {
 			return fmt.Sprintf("it left %q, want %q", left, s.rows)
+		}
+		return ""
+	})
+}
+
+// untilAnswersAreSent waits until workers have ended with all answers to disputes.
+func untilAnswersAreSent(t *testing.T, g *apptest.Installed) {
+	t.Helper()
+	apptest.Until(t, func() string {
+		var left int
+		if err := g.SQL.QueryRowContext(t.Context(), "SELECT count(*) FROM dispute_answers WHERE next_at > 0 OR length(claimed_by) > 0").Scan(&left); err != nil {
+			t.Fatal(err)
+		}
+		if left > 0 {
+			return fmt.Sprintf("%d answers to disputes are not sent yet", left)
 		}
 		return ""
 	})
