@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -40,7 +41,7 @@ type listSize int
 func (v *listSize) UnmarshalText(text []byte) error {
 	n, err := strconv.Atoi(string(text))
 	if err != nil || n < 1 || n > 100_000 {
-		return fmt.Errorf("write a number from 1 to 100000")
+		return errors.New("write a number from 1 to 100000")
 	}
 	*v = listSize(n)
 	return nil
@@ -62,7 +63,7 @@ func (v *instant) UnmarshalText(text []byte) (err error) {
 			return nil
 		}
 	}
-	return fmt.Errorf("write a date such as 2026-12-31, a time such as 2026-12-31T08:00:00Z, or days and hours such as 7d")
+	return errors.New("write a date such as 2026-12-31, a time such as 2026-12-31T08:00:00Z, or days and hours such as 7d")
 }
 
 // auditView is an entry as the commands show it.

@@ -197,10 +197,10 @@ func findCase(r *runner, a *app.Admin, text string) (store.Case, error) {
 // be about that, or about something without a row.
 func (v *caseDetail) readSubject(r *runner, a *app.Admin, of *store.Case) (*query.Subject, error) {
 	s, err := query.Explain(r.ctx, a.Store, of.Merchant, of.Subject)
-	if isNotFound(err) {
-		return nil, nil
-	}
 	if err != nil {
+		if isNotFound(err) {
+			err = nil
+		}
 		return nil, err
 	}
 	s.Cases = slices.DeleteFunc(s.Cases, func(other store.Case) bool { return other.ID == of.ID })

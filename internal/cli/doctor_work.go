@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -117,7 +116,7 @@ func (d *doctor) webhooks() ([]processor.Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := processor.Finding{Check: "webhooks", Detail: fmt.Sprintf("%s to come", plural(int(b.Deliveries+b.Events), "delivery", "deliveries"))}
+	f := processor.Finding{Check: "webhooks", Detail: plural(int(b.Deliveries+b.Events), "delivery", "deliveries") + " to come"}
 	if b.Disabled > 0 {
 		f.Detail += ", " + plural(int(b.Disabled), "endpoint disabled", "endpoints disabled")
 	}

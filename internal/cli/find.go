@@ -30,7 +30,7 @@ type matchView struct {
 // Run finds what has an id, a code or personal data.
 func (c *findCommand) Run(r *runner) error {
 	if strings.TrimSpace(c.Text) == "" {
-		return configError{fmt.Errorf("write what to find: an id, a reference, a code, a document, an e-mail address or a Pix key")}
+		return configError{errors.New("write what to find: an id, a reference, a code, a document, an e-mail address or a Pix key")}
 	}
 	return r.admin(&c.settings, func(a *app.Admin) error {
 		list, thorough, unread := query.Find(r.ctx, a.Store, c.Text)
@@ -49,7 +49,7 @@ func (c *findCommand) Run(r *runner) error {
 		err = r.out.show(views, func(w io.Writer) { printMatches(w, views) })
 		r.sayMore(!thorough, "Only the newest 20,000 pay-ins and payouts of each merchant were searched for ids of processors and codes of boletos.")
 		if err = errors.Join(err, unread); err == nil && len(views) == 0 {
-			err = fmt.Errorf("nothing was found: personal data is found some seconds after its order was created, and ids of requests are in the log only")
+			err = errors.New("nothing was found: personal data is found some seconds after its order was created, and ids of requests are in the log only")
 		}
 		return err
 	})

@@ -104,7 +104,11 @@ func payerOf(ctx context.Context, s *store.Store, merchant, payin payment.ID) st
 
 // CustomerLine is a customer's name, document and e-mail address in one line.
 func CustomerLine(customer []byte) string {
-	var c struct{ Name, Document, Email string }
+	var c struct {
+		Name     string `json:"name"`
+		Document string `json:"document"`
+		Email    string `json:"email"`
+	}
 	if len(customer) == 0 || json.Unmarshal(customer, &c) != nil {
 		return ""
 	}

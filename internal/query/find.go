@@ -243,7 +243,6 @@ func (f *finder) nameOf(id payment.ID) string {
 		}
 	}
 	return ""
-
 }
 
 // externalIDs looks for the id of an order at its processor, which names its merchant; the txid of a Pix

@@ -59,7 +59,7 @@ type chainWalk struct {
 	headed   bool            // the row with the last entry was there
 }
 
-func (w *chainWalk) defect(id, format string, args ...any) {
+func (w *chainWalk) defectf(id, format string, args ...any) {
 	if len(w.proof.Defects) < DefectsMax {
 		w.proof.Defects = append(w.proof.Defects, Defect{ID: id, Detail: fmt.Sprintf(format, args...)})
 	} else {
@@ -85,18 +85,18 @@ func (w *chainWalk) end() {
 	id := first.Entry.String()
 	switch {
 	case first.entryNumber <= w.last.number:
-		w.defect(id, "entry %d was added: there is another entry %d", first.entryNumber, first.entryNumber)
+		w.defectf(id, "entry %d was added: there is another entry %d", first.entryNumber, first.entryNumber)
 		w.lines = w.lines[:0]
 		return // the chain goes on with the other one
 	case first.entryNumber > w.last.number+1:
-		w.defect(id, "entry %d, before this one, is missing", w.last.number+1)
+		w.defectf(id, "entry %d, before this one, is missing", w.last.number+1)
 	case !sameEntry(w.lines), !w.keys.Authentic(db.PurposeEntry, appendEntry(nil, w.last.hash, w.lines), first.entryHash):
-		w.defect(id, "entry %d (%s) is not as the gateway wrote it after the one before: it was changed, re-dated or added, or that one was", first.entryNumber, first.Kind)
+		w.defectf(id, "entry %d (%s) is not as the gateway wrote it after the one before: it was changed, re-dated or added, or that one was", first.entryNumber, first.Kind)
 	}
 	for i := range w.lines {
 		p := &w.lines[i]
 		if before := w.balances[p.Account]; before+p.Amount != p.BalanceAfter {
-			w.defect(id, "entry %d moves %s from %d, and the entry before ended at %d", first.entryNumber, p.Account, p.BalanceAfter-p.Amount, before)
+			w.defectf(id, "entry %d moves %s from %d, and the entry before ended at %d", first.entryNumber, p.Account, p.BalanceAfter-p.Amount, before)
 		}
 		w.balances[p.Account] = p.BalanceAfter
 	}
@@ -119,7 +119,7 @@ func sameEntry(lines []posting) bool {
 // balance compares a stored balance with the last entry.
 func (w *chainWalk) balance(p *posting) {
 	if after := w.balances[p.Account]; p.BalanceAfter != after {
-		w.defect(string(p.Account), "the balance is %d, the last entry left %d", p.BalanceAfter, after)
+		w.defectf(string(p.Account), "the balance is %d, the last entry left %d", p.BalanceAfter, after)
 	}
 	delete(w.balances, p.Account)
 	if p.Account != ledger.Available {
@@ -128,18 +128,18 @@ func (w *chainWalk) balance(p *posting) {
 	w.headed = true
 	switch {
 	case p.entryNumber != w.last.number:
-		w.defect(string(p.Account), "%d entries were written, there are %d", p.entryNumber, w.last.number)
+		w.defectf(string(p.Account), "%d entries were written, there are %d", p.entryNumber, w.last.number)
 	case !bytes.Equal(p.entryHash, w.last.hash), !p.CreatedAt.Equal(w.last.at):
-		w.defect(string(p.Account), "entry %d is not the last one that was written", w.last.number)
+		w.defectf(string(p.Account), "entry %d is not the last one that was written", w.last.number)
 	}
 }
 
 // finish finds balances that are missing.
 func (w *chainWalk) finish() {
 	for _, account := range slices.Sorted(maps.Keys(w.balances)) {
-		w.defect(string(account), "the balance is missing, the last entry left %d", w.balances[account])
+		w.defectf(string(account), "the balance is missing, the last entry left %d", w.balances[account])
 	}
 	if !w.headed && w.last.number > 0 {
-		w.defect(string(ledger.Available), "the row with the last entry is missing")
+		w.defectf(string(ledger.Available), "the row with the last entry is missing")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"encoding/base64"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -47,7 +48,7 @@ func Config(t testing.TB, m config.Mode, environ []string, flags ...string) *con
 	}
 	for i := 0; i < len(flags); i += 2 {
 		if flags[i] == "database" { // its URL may have a password
-			s.Environ = append(s.Environ[:len(s.Environ):len(s.Environ)], "PORTEIRA_DATABASE="+flags[i+1])
+			s.Environ = append(slices.Clip(s.Environ), "PORTEIRA_DATABASE="+flags[i+1])
 			continue
 		}
 		s.Flags[flags[i]] = flags[i+1]
