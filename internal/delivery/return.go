@@ -27,12 +27,14 @@ func (v *returned) Needs(n *store.Needs) {
 }
 
 // Decide undoes the claims. If another process has taken a delivery over, the
-// attempt stays on record, and its number is not used again.
+// attempt stays on record, and its number is not used again. A claim that is newer than the returned
+// one is not undone: this operation is repeated if its outcome was unknown, and if it had succeeded,
+// this process may have claimed the delivery again, under the same number.
 func (v *returned) Decide(l *store.Loaded, c *store.Changes) error {
 	for i := range v.list {
 		mine := &v.list[i]
 		d, ok := l.Delivery(mine.Merchant, mine.ID)
-		if !ok || d.ClaimedBy != mine.ClaimedBy || d.Attempts != mine.Attempts {
+		if !ok || d.ClaimedBy != mine.ClaimedBy || d.Attempts != mine.Attempts || d.NextAt.IsZero() && d.UpdatedAt.After(mine.UpdatedAt) {
 			continue
 		}
 		d.ClaimedBy, d.Attempts, d.NextAt = payment.ID{}, d.Attempts-1, time.Time{}

@@ -68,6 +68,22 @@ func TestReturnedDeliveries(t *testing.T) {
 	})
 }
 
+// A return whose outcome was unknown is repeated. Meanwhile the process may have claimed the delivery
+// again.
+func TestRepeatedReturn(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		creates(g, 1)
+		list := claims(g, 1)
+		list[0].NextAt = g.Clock.Now().Add(time.Second)
+		g.Must(g.Writer.Do(t.Context(), delivery.NewReturned(list)))
+		g.Clock.Advance(time.Second)
+		claims(g, 1)
+		if v := g.Changes(func() { g.Must(g.Writer.Do(t.Context(), delivery.NewReturned(list))) }); v != "" {
+			t.Errorf("it changed\n%s", v)
+		}
+	})
+}
+
 // On a server fifty returned deliveries cost as many round trips as five.
 func TestRoundTripsOfReturnedDeliveries(t *testing.T) {
 	g, count := coretest.NewCounting(t)
