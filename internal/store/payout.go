@@ -233,6 +233,9 @@ func (l *Loaded) loadPayouts(ctx context.Context, tx *db.Tx, n *Needs) error {
 		if err != nil {
 			return err
 		}
+		slices.SortFunc(list, func(a, b *payoutRow) int { // many are due at once after a cold start
+			return cmp.Or(a.NextAt.Compare(b.NextAt), payment.CompareIDs(a.ID, b.ID))
+		})
 		for _, p := range list {
 			if l.inserted[p.ID] { // its own operation has not decided yet, and may refuse it
 				continue
