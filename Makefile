@@ -1,4 +1,4 @@
-# What a developer runs. CI runs `make check` on a clean machine.
+# What a developer runs. CI runs `make check` on a clean machine; `make prove` precedes a release.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 export CGO_ENABLED ?= 1
@@ -11,7 +11,7 @@ FUZZTIME ?= 1s
 SEEDS ?= 24
 FROM ?= 1
 KILLS ?= 300
-DEATHS ?= 40
+DEATHS ?= 200
 ROUNDS ?= 1
 
 TEST := go test -vet=off -count=1
@@ -25,14 +25,19 @@ MEMORY := $(shell { file=$$(mktemp -p /dev/shm) && cp /bin/true $$file && chmod 
 	test $$(df --output=avail /dev/shm | tail -n 1) -gt 4000000 && echo /dev/shm; rm -f $$file; } 2> /dev/null)
 ifneq ($(MEMORY),)
 export GOTMPDIR := $(or $(GOTMPDIR),$(TMPDIR),/tmp)
-test simulate driverkills: export TMPDIR := $(MEMORY)
+test race simulate driverkills: export TMPDIR := $(MEMORY)
 endif
 
 # Tests wait for PostgreSQL and for processes that they start, so one package more than there are
 # CPUs is tested at once.
 PACKAGES := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 
-.PHONY: help dev build test check lint vuln oracle npm fuzz mutants simulate driverkills crashtest disktest docs
+# Packages whose own goroutines share memory, and the tests of whole gateways under concurrent
+# requests. The others run one goroutine, or those of these packages.
+RACED := $(addprefix ./internal/,account cluster commit delivery env processor/accounthttp webhook worker write)
+TOGETHER := ^Test(ThousandRequestsOfOneReference|TwoRequestsOfOneReference|PayoutsBeyondTheBalance)$$
+
+.PHONY: help dev build test check prove race lint vuln oracle npm fuzz mutants simulate driverkills crashtest disktest docs lines
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 12
@@ -43,13 +48,29 @@ dev: ## Run the gateway with its sandbox on 127.0.0.1:8080
 build: ## Build bin/porteira
 	CGO_ENABLED=0 go build -trimpath -o bin/porteira ./cmd/porteira
 
-# Its runtime would sleep for a second at the end of each test binary.
-test: export GORACE := atexit_sleep_ms=0
-test: ## Run all tests with the race detector, on SQLite and PostgreSQL (TESTFLAGS: more flags of go test)
-	cd tools && go run ./runtests -vet=off $(RACE) -p $(PACKAGES) -timeout 15m $(TESTFLAGS)
+# The runtime of the race detector would sleep for a second at the end of each test binary.
+test race: export GORACE := atexit_sleep_ms=0
+test: ## Run all tests on SQLite and PostgreSQL, with the race detector where goroutines meet (TESTFLAGS: more flags of go test)
+	cd tools && go run ./runtests -vet=off -p $(PACKAGES) -timeout 15m $(TESTFLAGS) \
+		-- $(RACE) $(RACED) -- $(RACE) -run '$(TOGETHER)' ./internal/app
+
+race: ## Run all tests with the race detector
+	cd tools && go run ./runtests -vet=off $(RACE) -p $(PACKAGES) -timeout 30m $(TESTFLAGS)
 
 # The tests come last: their last lines say what was not tested.
-check: lint vuln npm simulate driverkills fuzz test ## Run everything that CI runs: lint, vuln, npm, simulate, driverkills, fuzz, test
+check: lint vuln npm test ## Run what CI runs, in ten minutes: lint, vuln, npm, test
+	@echo
+	@echo 'NOT TESTED by make check, but by make prove: the race detector in the other packages, long fuzzing,'
+	@echo 'simulated seeds, kills of drivers and of the real binary, failing disks (as root), seeded bugs.'
+
+prove: lint vuln npm race ## Run everything before a release, in hours: check with the race detector, fuzz, simulate, driverkills, crashtest, disktest, mutants
+	$(MAKE) fuzz FUZZTIME=10s
+	$(MAKE) simulate ENGINE=sqlite SEEDS=1000
+	$(MAKE) simulate ENGINE=postgres SEEDS=50
+	$(MAKE) driverkills
+	$(MAKE) crashtest
+	$(MAKE) disktest
+	$(MAKE) mutants
 
 # golangci-lint has all analyzers of `go vet`, so no test vets its package again.
 lint: bin/golangci-lint ## Check format, linters, house rules and the allocations of a request
@@ -87,7 +108,7 @@ else
 	@$(MAKE) --no-print-directory simulate ENGINE=postgres SEEDS=$$(( $(SEEDS) / 8 ))
 endif
 
-driverkills: ## Kill the gateway DEATHS (40) times between any two messages of each driver (DRIVER: one of them; ENGINE)
+driverkills: ## Kill the gateway DEATHS (200) times between any two messages of each driver (DRIVER: one of them; ENGINE)
 	$(TEST) ./test/drivers -run TestKills -timeout 0 -engine $(or $(ENGINE),sqlite) -kills $(DEATHS) $(if $(DRIVER),-driver $(DRIVER)) $(TESTFLAGS)
 
 crashtest: ## Kill, stop and disconnect the real binary until KILLS (300) per ENGINE, or FOR a duration, and compare all records; with GATEWAYS, SEED
@@ -98,6 +119,9 @@ disktest: ## Run the real binary on a disk that fails, each scenario or ONLY som
 
 docs: ## Regenerate the generated parts of docs
 	go test ./api ./internal/payment ./internal/ledger ./internal/config -update
+
+lines: ## Count the lines of code and of tests by group
+	@tools/lines.sh
 
 # A module of its own: the linter's dependencies must not choose versions of the product's.
 bin/golangci-lint: tools/lint/go.mod
