@@ -43,7 +43,7 @@ func setPrices(t *testing.T, g *apptest.Installed) {
 	}
 	terms := payment.Terms{BasisPoints: 99, Fixed: 10, Days: 2, Business: true}
 	for method, terms := range map[payment.Method]payment.Terms{payment.PIX: terms, payment.PayoutPrice: {Fixed: 50}} {
-		if err := g.Admin.Merchants.SetPrice(t.Context(), m.ID, payment.Price{Method: method, Range: payment.Range{Terms: terms}}, merchant.Unnamed{}); err != nil {
+		if _, err := g.Admin.Merchants.SetPrice(t.Context(), m.ID, payment.Price{Method: method, Range: payment.Range{Terms: terms}}, merchant.Unnamed{}); err != nil {
 			t.Fatal(err)
 		}
 	}

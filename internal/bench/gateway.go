@@ -135,7 +135,7 @@ func (g *gateway) setUp(ctx context.Context, o *Options) ([]merchant, error) {
 				return err
 			}
 			for _, p := range prices(o.Prices) {
-				if err := a.Merchants.SetPrice(ctx, m.ID, p, merchants.Unnamed{}); err != nil {
+				if _, err := a.Merchants.SetPrice(ctx, m.ID, p, merchants.Unnamed{}); err != nil {
 					return err
 				}
 			}

@@ -99,10 +99,15 @@ func (c *priceSet) Run(r *runner, root *commands) error {
 		if err != nil {
 			return err
 		}
-		if err := a.Merchants.SetPrice(r.ctx, m.ID, p, c.unnamed()); err != nil {
+		changed, err := a.Merchants.SetPrice(r.ctx, m.ID, p, c.unnamed())
+		if err != nil {
 			return err
 		}
-		return listPrices(r, a, c.Merchant, "Set for new orders. Running gateways follow within 2 seconds.")
+		first := "Unchanged: this price holds already."
+		if changed {
+			first = "Set for new orders. Running gateways follow within 2 seconds."
+		}
+		return listPrices(r, a, c.Merchant, first)
 	})
 }
 

@@ -28,7 +28,7 @@ func TestPrices(t *testing.T) {
 		{"price set Loja --method PAYOUT --basis-points 0 --fixed 50", 0, set + card + "PAYOUT 0 R$ 0.50 D+0 TIME os:USER\n" + pix, ""},
 		{"price set Loja --method PAYOUT --basis-points 0 --fixed 40", 0, set + card + "PAYOUT 0 R$ 0.40 D+0 TIME os:USER\n" + pix, ""},
 		{"price set Loja --method PIX --basis-points 99 --fixed 10 --settle X+2", 2, "", "porteira: --settle \"X+2\": write D+n for calendar days or B+n for business days\n"},
-		{"price set Loja --method PIX --basis-points 99 --fixed 10", 0, set + card + "PAYOUT 0 R$ 0.40 D+0 TIME os:USER\n" + pix, ""},
+		{"price set Loja --method PIX --basis-points 99 --fixed 10", 0, strings.Replace(set, "Set for new orders. Running gateways follow within 2 seconds.", "Unchanged: this price holds already.", 1) + card + "PAYOUT 0 R$ 0.40 D+0 TIME os:USER\n" + pix, ""},
 		{"price set Loja --method PIX --basis-points 99 --fixed 0.10", 2, "", "porteira: --fixed: write a whole number of cents: R$ 0.10 is 10; porteira price set --help explains it\n"},
 		{"price set Loja --method PIX --basis-points 0.99 --fixed 10", 2, "", "porteira: --basis-points: write a whole number of basis points: 0.99 % is 99; porteira price set --help explains it\n"},
 		{"price set Loja --method PIX --basis-points 99 --fixed -10", 2, "", "porteira: --fixed: a value must not begin with -; porteira price set --help explains it\n"},

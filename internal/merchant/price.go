@@ -21,11 +21,12 @@ const settlementDaysMax = 365
 // on every node. It replaces the price for the same method and range of instalments; From 0
 // is all instalments of the method. A range may be inside another one, but not overlap it
 // otherwise. unnamed terms are those of the price that it replaces, else of the smallest range that
-// includes it. Errors: problem kind validation_failed, also if there is none of these and the settlement is
+// includes it. The result is false if such a price holds already; nothing is changed then. Errors: problem kind
+// validation_failed, also if there is none of these and the settlement is
 // not named, although the method has prices: nobody would expect their money at once.
-func (s *Service) SetPrice(ctx context.Context, merchant payment.ID, p payment.Price, unnamed Unnamed) error {
+func (s *Service) SetPrice(ctx context.Context, merchant payment.ID, p payment.Price, unnamed Unnamed) (changed bool, err error) {
 	setRange(&p)
-	return store.Problem(s.Store.Administer(ctx, s.Author, func(tx *store.AdminTx) error {
+	err = s.Store.Administer(ctx, s.Author, func(tx *store.AdminTx) error {
 		prices, err := tx.Prices(ctx, merchant)
 		if err != nil {
 			return err
@@ -38,8 +39,13 @@ func (s *Service) SetPrice(ctx context.Context, merchant payment.ID, p payment.P
 		if wrong := cmp.Or(checkPrice(&next), checkOverlap(&next, prices), noSettlement); wrong != "" {
 			return problem.New(problem.ValidationFailed, wrong)
 		}
+		holds := func(p payment.Price) bool { return p.Method == next.Method && p.Range == next.Range }
+		if changed = !slices.ContainsFunc(prices, holds); !changed {
+			return nil
+		}
 		return tx.SetPrice(ctx, merchant, next)
-	}))
+	})
+	return changed, store.Problem(err)
 }
 
 // setRange replaces From 0 by all instalments of the method.

@@ -2,6 +2,7 @@ package merchant_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/merchant"
@@ -49,7 +50,7 @@ func TestSetPrice(t *testing.T) {
 		{"settlement of payouts", price(payment.PayoutPrice, 1, 1, payment.Terms{Days: 1}), false},
 		{"refunds of payouts", price(payment.PayoutPrice, 1, 1, payment.Terms{RefundsFee: true}), false},
 	} {
-		err := g.Merchants.SetPrice(t.Context(), g.Merchant.ID, c.price, merchant.Unnamed{})
+		_, err := g.Merchants.SetPrice(t.Context(), g.Merchant.ID, c.price, merchant.Unnamed{})
 		if c.valid && err != nil || !c.valid && !problem.Is(err, problem.ValidationFailed) {
 			t.Errorf("%s: %v", c.name, err)
 		}
@@ -102,7 +103,7 @@ func TestUnnamedTermsAreKept(t *testing.T) {
 		{"a range beside, with a settlement", 7, 12, payment.Terms{Days: 1}, payment.Terms{Days: 1}, settle, true},
 	} {
 		price := payment.Price{Method: payment.CreditCard, Range: payment.Range{From: c.from, To: c.to, Terms: c.named}}
-		err := g.Merchants.SetPrice(t.Context(), g.Merchant.ID, price, c.unnamed)
+		_, err := g.Merchants.SetPrice(t.Context(), g.Merchant.ID, price, c.unnamed)
 		if c.valid != (err == nil) || !c.valid && !problem.Is(err, problem.ValidationFailed) {
 			t.Errorf("%s: %v", c.name, err)
 		}
@@ -112,6 +113,22 @@ func TestUnnamedTermsAreKept(t *testing.T) {
 			if c.valid && p.From == c.from && p.To == c.to && p.Terms != c.stored {
 				t.Errorf("%s: %+v", c.name, p.Terms)
 			}
+		}
+	}
+}
+
+// A price that holds already gets no new version.
+func TestSetPriceAgain(t *testing.T) {
+	t.Parallel()
+	g := coretest.New(t, "sqlite")
+	for i, fixed := range []money.Cents{10, 10, 20} {
+		g.Jump(time.Minute)
+		changed, err := g.Merchants.SetPrice(t.Context(), g.Merchant.ID, payment.Price{Method: payment.PIX, Range: payment.Range{Terms: payment.Terms{Fixed: fixed}}}, merchant.Unnamed{})
+		g.Must(err)
+		m, err := g.Store.Merchant(t.Context(), g.Merchant.ID)
+		g.Must(err)
+		if want := i != 1; changed != want || m.Prices[0].Since.Equal(g.Env.Clock.Now()) != want {
+			t.Errorf("set %d: changed %v, prices %+v", i, changed, m.Prices)
 		}
 	}
 }

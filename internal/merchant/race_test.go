@@ -22,9 +22,10 @@ func TestOverlappingPricesAtOnce(t *testing.T) {
 			m, err := g.Merchants.Create(t.Context(), store.Merchant{Name: fmt.Sprint("m", round), City: "SAO PAULO"}, "")
 			g.Must(err)
 			errs := g.AtOnce(func(i int) error {
-				return g.Merchants.SetPrice(t.Context(), m.ID, payment.Price{
+				_, err := g.Merchants.SetPrice(t.Context(), m.ID, payment.Price{
 					Method: payment.CreditCard, Range: payment.Range{From: 2 + 2*i, To: 6 + 2*i, Terms: payment.Terms{BasisPoints: 100}},
 				}, merchant.Unnamed{})
+				return err
 			})
 			refused := 0
 			for _, err := range errs {
@@ -53,7 +54,8 @@ func TestSettlementIsKept(t *testing.T) {
 				if i == 1 {
 					terms = payment.Terms{BasisPoints: 101}
 				}
-				return g.Merchants.SetPrice(t.Context(), m.ID, payment.Price{Method: payment.PIX, Range: payment.Range{Terms: terms}}, merchant.Unnamed{Settlement: i == 1})
+				_, err := g.Merchants.SetPrice(t.Context(), m.ID, payment.Price{Method: payment.PIX, Range: payment.Range{Terms: terms}}, merchant.Unnamed{Settlement: i == 1})
+				return err
 			}) {
 				g.Must(err)
 			}

@@ -9,8 +9,8 @@ import (
 // SetPrice sets a price of the merchant's new orders, for all instalments.
 func (g *Gateway) SetPrice(method payment.Method, terms payment.Terms) {
 	g.T.Helper()
-	g.Must(g.Merchants.SetPrice(g.T.Context(), g.Merchant.ID, payment.Price{Method: method, Range: payment.Range{Terms: terms}}, merchant.Unnamed{}))
-	var err error
+	_, err := g.Merchants.SetPrice(g.T.Context(), g.Merchant.ID, payment.Price{Method: method, Range: payment.Range{Terms: terms}}, merchant.Unnamed{})
+	g.Must(err)
 	g.Merchant, err = g.Store.Merchant(g.T.Context(), g.Merchant.ID)
 	g.Must(err)
 }
