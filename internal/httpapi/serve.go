@@ -226,6 +226,8 @@ func (a *API) logCall(c *call, took time.Duration, err error) {
 		a.logRefused(ctx, &a.blocks, "wrong credentials: rejecting them with 429 from addresses that sent many")
 		return
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil: // the client has disconnected
+	case c.status >= http.StatusInternalServerError && err != nil && problem.From(err).RetryAfter > 0: // it passes, such as after a cold start
+		level = slog.LevelWarn
 	case c.status >= http.StatusInternalServerError:
 		level = slog.LevelError
 	}
@@ -253,7 +255,7 @@ func (a *API) logCall(c *call, took time.Duration, err error) {
 		e := problem.From(err)
 		attrs[n] = slog.String("code", string(e.Kind))
 		n++
-		if e.Cause != nil && level == slog.LevelError {
+		if e.Cause != nil && level >= slog.LevelWarn {
 			attrs[n] = slog.String("cause", e.Cause.Error())
 			n++
 		}

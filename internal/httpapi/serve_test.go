@@ -285,6 +285,17 @@ func TestLog(t *testing.T) {
 	}
 }
 
+// A refusal that says when to retry is a state that passes and that doctor reports: a warning, with its cause.
+func TestPassingStateIsAWarning(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.gateway.err = problem.New(problem.Unavailable, "Payouts wait.").WithRetryAfter(time.Second).With(errors.New("account a is not read"))
+	h.want("a payout", h.do("POST", "/payout", payoutBody), 503, "unavailable")
+	if text := h.log.String(); strings.Contains(text, "ERROR") || !strings.Contains(text, `"level":"WARN"`) || !strings.Contains(text, `"cause":"account a is not read"`) {
+		t.Errorf("it is logged as %s", text)
+	}
+}
+
 // A disconnected client is not logged as an error; any other failure is, with its
 // cause.
 func TestClientDisconnects(t *testing.T) {
