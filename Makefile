@@ -118,7 +118,7 @@ disktest: ## Run the real binary on a disk that fails, each scenario or ONLY som
 	cd test/crashtest && go run . -disk $(or $(ONLY),all) -rounds $(ROUNDS) $(if $(ENGINE),-engine $(ENGINE)) $(if $(SEED),-seed $(SEED))
 
 docs: ## Regenerate the generated parts of docs
-	go test ./api ./internal/payment ./internal/ledger ./internal/config -update
+	go test ./api ./internal/effect ./internal/payment ./internal/ledger ./internal/config -update
 
 lines: ## Count the lines of code and of tests by group
 	@tools/lines.sh

@@ -32,7 +32,7 @@ type layer struct {
 
 const (
 	libraries = " brcode boleto taxid pixkey"
-	middle    = " money ledger payment limits"
+	middle    = " money ledger payment limits effect"
 	basics    = " problem env actor"
 	rows      = " db store"
 	writing   = " commit write transition cluster worker"
@@ -52,6 +52,7 @@ var layers = []layer{
 	{"money", pure, ""},
 	{"ledger", pure, "money"},
 	{"payment", pure, "money ledger" + libraries},
+	{"effect", pure, ""},
 	{"limits", pure, "money payment"},
 	{"pricing", pure, "money payment"},
 
