@@ -54,14 +54,15 @@ test: ## Run all tests on SQLite and PostgreSQL, with the race detector where go
 	cd tools && go run ./runtests -vet=off -p $(PACKAGES) -timeout 15m $(TESTFLAGS) \
 		-- $(RACE) $(RACED) -- $(RACE) -run '$(TOGETHER)' ./internal/app
 
-race: ## Run all tests with the race detector
+race: export PORTEIRA_TEST_ENGINES := all
+race: ## Run all tests with the race detector, those of rules on PostgreSQL too
 	cd tools && go run ./runtests -vet=off $(RACE) -p $(PACKAGES) -timeout 30m $(TESTFLAGS)
 
 # The tests come last: their last lines say what was not tested.
 check: lint vuln npm test ## Run what CI runs, in ten minutes: lint, vuln, npm, test
 	@echo
-	@echo 'NOT TESTED by make check, but by make prove: the race detector in the other packages, long fuzzing,'
-	@echo 'simulated seeds, kills of drivers and of the real binary, failing disks (as root), seeded bugs.'
+	@echo 'NOT TESTED by make check, but by make prove: the rules of use cases on PostgreSQL, the race detector'
+	@echo 'in other packages, long fuzzing, simulated seeds, kills of drivers and of the real binary, failing disks (as root), seeded bugs.'
 
 prove: lint vuln npm race ## Run everything before a release, in hours: check with the race detector, fuzz, simulate, driverkills, crashtest, disktest, mutants
 	$(MAKE) fuzz FUZZTIME=10s

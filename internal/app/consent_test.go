@@ -157,7 +157,7 @@ func TestPayoutThatIsSentTwiceLeavesOnce(t *testing.T) {
 		"no answer arrives":         {true, []string{"paid", "failed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+			coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 				b := newAskingBank(t, g)
 				proof := b.send("proof")
 				b.work()

@@ -70,7 +70,7 @@ func wantNodes(g *coretest.Gateway, alive ...*coretest.Gateway) {
 }
 
 func TestWorkOfADeadProcessIsReleasedWithinFiveSeconds(t *testing.T) {
-	coretest.Each(t, func(_ *testing.T, dying *coretest.Gateway) {
+	coretest.EachEngine(t, func(_ *testing.T, dying *coretest.Gateway) {
 		other := dying.Second()
 		out, in := claimAll(dying)
 		dying.Bank.Pay(out.Request, processor.TransferPaid) // the request was sent
@@ -120,7 +120,7 @@ func TestSlowProcessKeepsItsWork(t *testing.T) {
 
 // A clean shutdown releases all claims at once.
 func TestLeavingReleasesWorkAtOnce(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, leaving *coretest.Gateway) {
+	coretest.EachEngine(t, func(t *testing.T, leaving *coretest.Gateway) {
 		other := leaving.Second()
 		out, in := claimAll(leaving)
 		leaving.Must(leaving.Leave(t.Context(), true))

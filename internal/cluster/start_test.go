@@ -49,7 +49,7 @@ func TestStart(t *testing.T) {
 		"another process lives": {before: func(*coretest.Gateway) {}, others: func(g *coretest.Gateway) { g.Heartbeat() }, continuous: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+			coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 				g.Pass(2 * time.Second)
 				row.before(g)
 				was := installation(g)

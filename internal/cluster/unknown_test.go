@@ -24,7 +24,7 @@ func wantAbandoned(g *coretest.Gateway, before payment.ID, p payment.Payout) {
 // After a claim whose commit is unknown, the next heartbeat releases the claims, and a
 // payout that may have been sent is unknown.
 func TestUnknownClaimIsAbandoned(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+	coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 		p := g.Payout("r", 10_00)
 		sends, _, err := g.Outgoing.Claim(t.Context(), store.Due{Merchant: g.Merchant.ID, Processor: coretest.BankName}, 10)
 		g.Must(err)

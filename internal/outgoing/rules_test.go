@@ -74,7 +74,7 @@ func TestRule02IntentBeforeBytes(t *testing.T) {
 
 // Rule 2, after a crash: an intent without an end means unknown, not unsent.
 func TestRule02CrashAfterIntent(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+	coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 		p := g.Payout("r", 10_00)
 		s := claim(g)
 		paid(g, s.Request) // the bytes had left; then the process dies

@@ -15,7 +15,7 @@ import (
 // At an account that takes one transfer at a time, all processes together send one: the next one
 // is claimed when it has ended, or its process is dead.
 func TestSerialAccount(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+	coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 		g.Bank.Profiled.Transfer.Serial = true
 		g.ReadFeeds()
 		other := g.Second()

@@ -45,7 +45,7 @@ func TestCreateDecisions(t *testing.T) {
 // Of requests with one reference in one batch the first creates the order; the others
 // find it. References of different merchants are independent.
 func TestCreateInOneBatch(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+	coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 		other := g.For(t)
 		var ops []*payin.CreateOp
 		for _, m := range []store.Merchant{g.Merchant, g.Merchant, other.Merchant, g.Merchant} {

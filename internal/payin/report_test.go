@@ -28,7 +28,7 @@ func wantAccounts(g *coretest.Gateway, available, unapplied money.Cents) {
 // A payment is booked once, even if it is reported for orders of several
 // merchants.
 func TestReceiptIsBookedOnceForAll(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, one *coretest.Gateway) {
+	coretest.EachEngine(t, func(t *testing.T, one *coretest.Gateway) {
 		other := one.For(t)
 		report := reported(one.Clock.Now(), "pay", "A", "100")
 		for _, g := range []*coretest.Gateway{one, other} {

@@ -178,7 +178,7 @@ func TestLimitsOfPayoutsThatEnd(t *testing.T) {
 // Two gateways together never pass a limit, in any order of their commits, and use all of it.
 func TestLimitsUnderConcurrency(t *testing.T) {
 	const clients, each = 8, 12
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+	coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 		g.SetLimits(limits.Limits{Payout: limits.Payout{PerDay: cents(60_00), PerKeyPerDay: cents(25_00), CountPerKeyPerDay: new(int64(25))}})
 		gateways := []*coretest.Gateway{g}
 		if g.Engine == "postgres" {

@@ -221,7 +221,7 @@ func TestPayoutPaidWithoutItsApprovalMakesNoKeyKnown(t *testing.T) {
 // Requests, approvals, rejections and cancellations at once, on two gateways, agree about what
 // makes the key known.
 func TestKeyUnderConcurrency(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+	coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 		all := newKeys(1)
 		all.NewKeyMaximum = cents(200_00)
 		g.SetLimits(limits.Limits{Payout: all})

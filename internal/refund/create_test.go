@@ -120,7 +120,7 @@ func TestCreateRefused(t *testing.T) {
 
 // Several partial refunds at once never exceed what was paid, nor what is available.
 func TestConcurrentRefunds(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+	coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 		p := g.PaidPayin("p", 30_00, 70_00)
 		g.Writer.Start()
 		t.Cleanup(g.Writer.Stop)

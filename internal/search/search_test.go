@@ -79,7 +79,7 @@ func want(g *coretest.Gateway, name, got, want string) {
 
 // New orders are found after one run, by each field, of their merchant only.
 func TestIndex(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+	coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 		run(g)
 		sell(g, "a", "52998224725", "Maria@Example.com")
 		g.Clock.Advance(time.Second)
@@ -112,7 +112,7 @@ func TestIndex(t *testing.T) {
 
 // A value is stored only as a keyed hash.
 func TestIndexHasNoPersonalData(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+	coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 		sell(g, "a", "52998224725", "maria@example.com")
 		run(g)
 		if n := g.Count("search_terms", "length(term) = 16"); n != 2 {
@@ -127,7 +127,7 @@ func TestIndexHasNoPersonalData(t *testing.T) {
 // Orders that a process did not index before it was killed are indexed by the next one, and by another
 // process that lives.
 func TestCatchUp(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+	coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 		run(g)
 		sell(g, "killed", "52998224725", "")
 		g.Restart(nil)
@@ -152,7 +152,7 @@ func TestCatchUp(t *testing.T) {
 // killed: by another process, and by the next one.
 func TestCatchUpOfASlowClock(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
-		coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 			sell(g, "old", "12ABC34501DE35", "")
 			g.Jump(10 * time.Minute)
 			sell(g, "new", "12ABC34501DE35", "")
@@ -178,7 +178,7 @@ func TestCatchUpOfASlowClock(t *testing.T) {
 
 // While a process has a slow clock, no other one moves the position past the ids of its next orders.
 func TestPositionWaitsForASlowClock(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+	coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 		run(g)
 		g.Clock.SetOffset(-15 * time.Minute)
 		slow := g.Second()
@@ -204,7 +204,7 @@ func TestPositionWaitsForASlowClock(t *testing.T) {
 // orders for longer than a commit can take, and is killed: its orders are indexed all the same.
 func TestSlowClockBeginsDuringASweep(t *testing.T) {
 	for _, resting := range []bool{false, true} {
-		coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 			for range 60 { // more than one run passes
 				g.For(t)
 			}
@@ -241,7 +241,7 @@ func TestSlowClockBeginsDuringASweep(t *testing.T) {
 // The sweep moves its position behind the newest orders, in order, and finds what nobody has
 // reported.
 func TestSweep(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+	coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 		run(g)
 		p := sell(g, "lost", "52998224725", "")
 		g.Core.Search = search.New(search.Options{Store: g.Store, Writer: g.Writer, Env: g.Env}) // it has no report
@@ -274,7 +274,7 @@ func TestSweep(t *testing.T) {
 // More orders than one run indexes: later runs go on, in order, also if new ones come
 // meanwhile.
 func TestIndexInParts(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+	coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 		run(g)
 		const orders = 1100
 		for i := range orders {
@@ -295,7 +295,7 @@ func TestIndexInParts(t *testing.T) {
 
 // An order that cannot be decrypted is parked with one case, and delays no other.
 func TestDamagedOrder(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+	coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 		run(g)
 		p := sell(g, "damaged", "52998224725", "")
 		sell(g, "good", "52998224725", "")

@@ -54,7 +54,7 @@ func addRefunds(g *coretest.Gateway, random *rand.Rand, count int) (all []paymen
 // examine only a few, once, newest first.
 func TestPagesOfRefundsThatScan(t *testing.T) {
 	defer store.SetScanMost(7)()
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+	coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 		random := rand.New(rand.NewPCG(3, 4))
 		all, returns := addRefunds(g, random, 60)
 		read := func(f store.Filter) (page []listed) {
@@ -100,7 +100,7 @@ func TestPagesOfRefundsThatScan(t *testing.T) {
 // No page of refunds examines more than it may, also if it finds none.
 func TestScanOfRefundsIsBounded(t *testing.T) {
 	defer store.SetScanMost(7)()
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+	coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 		all, _ := addRefunds(g, rand.New(rand.NewPCG(3, 4)), 10)
 		f := store.Filter{MinAmount: 100, Limit: 5}
 		from, err := g.Store.ScanFrom(t.Context(), g.Merchant.ID, payment.OperationRefund, f)

@@ -20,7 +20,7 @@ import (
 // select, once, newest first; and no page examines more.
 func TestPagesThatScan(t *testing.T) {
 	defer store.SetScanMost(7)()
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+	coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 		random := rand.New(rand.NewPCG(1, 2))
 		m := g.Merchant.ID
 		g.Bank.AnswerCharge = func(b *coretest.Bank, r processor.ChargeRequest) processor.ChargeAnswer {

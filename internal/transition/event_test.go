@@ -12,7 +12,7 @@ import (
 // An event has the order as it is after the transition, in the version that the event
 // names.
 func TestEventShowsTheOrderAsItIsNow(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+	coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 		in, out := g.Payin(g.Merchant, "in", ""), g.Payout("out", 10_00)
 		canceledIn, err := g.Payins.Cancel(t.Context(), in.Merchant, in.ID)
 		g.Must(err)

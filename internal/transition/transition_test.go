@@ -77,7 +77,7 @@ func TestTransitions(t *testing.T) {
 		{"entries of another recipe", payin(payment.OnPay, released), "", "the table has"},
 		{"entries that the balances do not allow", payout(payment.OnCancel, ledger.ReleasePayout(10_01, 0)), "", "post payout_released"},
 	}
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+	coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 		for _, row := range rows {
 			t.Run(row.name, func(t *testing.T) {
 				g := g.For(t)
@@ -96,7 +96,7 @@ func TestTransitions(t *testing.T) {
 
 // The order's events are not delivered once its receiver has disabled them.
 func TestDisabledEventsAreNotDelivered(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+	coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 		p := g.Payin(g.Merchant, "in", "https://shop.example/hook")
 		g.Execute("UPDATE payins SET webhook_disabled = 1")
 		changes := g.Changes(func() {

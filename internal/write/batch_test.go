@@ -39,7 +39,7 @@ func TestOthersOfTheBatchDoNotFail(t *testing.T) {
 			return &work{decide: func(*store.Loaded, *store.Changes) error { return end() }}
 		}
 	}
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+	coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 		for name, fails := range map[string]func(name string) *work{
 			"refusal":              unchanged(func() error { return problem.New(problem.InvalidState, "not now") }),
 			"error":                unchanged(func() error { return errBroken }),
@@ -197,7 +197,7 @@ func TestUnknownCommitRunsAgain(t *testing.T) {
 	for _, when := range []env.Failpoint{env.BeforeCommit, env.AfterCommit} {
 		t.Run(string(when), func(t *testing.T) {
 			var cuts *atomic.Int64
-			coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+			coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 				var held money.Cents
 				for _, amount := range []money.Cents{300_00, 600_00} { // of 1000.00 and of 700.00: the first would fit twice, the second not
 					cuts.Store(2)
@@ -244,7 +244,7 @@ func TestUnknownCommitRunsAgain(t *testing.T) {
 // If the database remains unavailable, the batch gives up and all its operations fail.
 func TestUnknownCommitIsGivenUp(t *testing.T) {
 	var cuts *atomic.Int64
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+	coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 		cuts.Store(1000)
 		var errs []error
 		g.Until(func() { errs = g.Writer.All(t.Context(), []write.Operation{sets("a"), sets("b")}) })

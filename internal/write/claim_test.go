@@ -148,7 +148,7 @@ func wantDue(g *coretest.Gateway, notices, deliveries int) {
 
 // Queues get the committed claims only; other reserved slots are released, once.
 func TestQueuesGetWhatIsCommitted(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+	coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 		w, q := claiming(g)
 		p := g.Payin(g.Merchant, "order", "")
 		all := func(ops ...write.Operation) []error { return w.All(t.Context(), ops) }
@@ -172,7 +172,7 @@ func TestQueuesGetWhatIsCommitted(t *testing.T) {
 
 // Work beyond the reserved slots is due for any process.
 func TestBeyondTheSlotsIsDue(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+	coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 		w, q := claiming(g)
 		q.limit = 2
 		p := g.Payin(g.Merchant, "order", "")
@@ -188,7 +188,7 @@ func TestBeyondTheSlotsIsDue(t *testing.T) {
 
 // A transaction that runs again after a lost race claims the work of its last run.
 func TestRunAgainClaimsOnce(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+	coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 		w, q := claiming(g)
 		p := g.Payin(g.Merchant, "order", "")
 		tries := 0
@@ -214,7 +214,7 @@ func TestClaimsOfAnUnknownCommit(t *testing.T) {
 	for _, when := range []env.Failpoint{env.BeforeCommit, env.AfterCommit} {
 		t.Run(string(when), func(t *testing.T) {
 			var cuts *atomic.Int64
-			coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+			coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 				w, q := claiming(g)
 				p := g.Payin(g.Merchant, "order", "")
 				before := g.Node.ID()
@@ -252,7 +252,7 @@ func TestClaimsOfAnUnknownCommit(t *testing.T) {
 // A panic after the commit leaves no orphaned claims.
 func TestPanicBehindTheCommit(t *testing.T) {
 	var armed atomic.Bool
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+	coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 		w, q := claiming(g)
 		p := g.Payin(g.Merchant, "order", "")
 		before := g.Node.ID()
@@ -278,7 +278,7 @@ func TestPanicBehindTheCommit(t *testing.T) {
 
 // A process that is not registered, or was declared dead, claims nothing.
 func TestDeadNodeClaimsNothing(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+	coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 		w, q := claiming(g)
 		p := g.Payin(g.Merchant, "order", "")
 		g.Must(g.Leave(context.Background(), true))
@@ -290,7 +290,7 @@ func TestDeadNodeClaimsNothing(t *testing.T) {
 
 // A process without queues, such as a command of the operator, claims nothing.
 func TestWriterWithoutANode(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+	coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 		w := write.New(write.Options{Store: g.Store, Env: g.Env, Log: g.Logger()})
 		g.Must(w.Do(t.Context(), creates(g, g.Payin(g.Merchant, "order", ""), "a", fine)))
 		wantDue(g, 1, 1)
@@ -299,7 +299,7 @@ func TestWriterWithoutANode(t *testing.T) {
 
 // Changed pay-ins are reported after their commit, and only then.
 func TestChangedPayinsAreReported(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+	coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 		p := g.Payin(g.Merchant, "order", "")
 		var changed []payment.ID
 		q := &queues{g: g}

@@ -9,7 +9,7 @@ import (
 )
 
 func TestOperationDecisions(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+	coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 		op := write.OpenCase{Case: store.Case{
 			ID: g.Env.IDs.NewID(g.Clock.Now()), Merchant: g.Merchant.ID, Kind: store.CaseNotice, Amount: 5, Params: store.Params{"reason": "invalid_payment"},
 		}}

@@ -8,6 +8,7 @@ import (
 	"database/sql"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -72,11 +73,28 @@ func (m *Marker) Write(mark cluster.Mark) error {
 	return m.Err
 }
 
-// Each runs a test on every engine, with one gateway, one merchant and one bank. change
-// alters the environment before the gateway is created.
+// Each runs the test of a rule with one gateway, one merchant and one bank. A rule is the same on
+// each engine, so its test runs on SQLite, and on all engines only if PORTEIRA_TEST_ENGINES=all.
+// change alters the environment before the gateway is created.
 func Each(t *testing.T, run func(t *testing.T, g *Gateway), change ...func(e *env.Env)) {
 	t.Helper()
-	for _, engine := range storetest.Engines {
+	engines := storetest.Engines[:1]
+	if os.Getenv("PORTEIRA_TEST_ENGINES") == "all" {
+		engines = storetest.Engines
+	}
+	each(t, engines, run, change)
+}
+
+// EachEngine is [Each] for a test of what the engine does, such as concurrent processes: it
+// always runs on every engine.
+func EachEngine(t *testing.T, run func(t *testing.T, g *Gateway), change ...func(e *env.Env)) {
+	t.Helper()
+	each(t, storetest.Engines, run, change)
+}
+
+func each(t *testing.T, engines []string, run func(t *testing.T, g *Gateway), change []func(e *env.Env)) {
+	t.Helper()
+	for _, engine := range engines {
 		t.Run(engine, func(t *testing.T) { run(t, New(t, engine, change...)) })
 	}
 }

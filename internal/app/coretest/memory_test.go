@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
 
 // Operations change the same columns of the same rows in memory as on each engine.
 func TestMemoryAgreesWithTheEngines(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+	coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 		m := coretest.NewMemory(t, 0)
 		m.Clock, m.Merchant, m.Node = g.Clock, g.Merchant, g.Node.ID()
 		m.Rows.Balances = map[payment.ID]ledger.Balances{m.Merchant.ID: {ledger.Available: coretest.Opening}}

@@ -359,7 +359,7 @@ var operations = []struct {
 // that limits were never passed, and all that porteira verify checks. In the end the ledger
 // has what the bank has. -mixed 100000 runs for minutes.
 func TestMixedOperations(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+	coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 		b := &mixedRun{
 			Gateway: g, rnd: rand.New(rand.NewPCG(*mixedSeed, 0)), receipts: map[string]*receipt{}, of: map[string][]*receipt{}, done: map[string]int{},
 		}
