@@ -25,7 +25,7 @@ func healthWord(a *app.Admin, v *store.Account, f *accountFacts) string {
 		return "waits"
 	case len(stopsOf(a, v, f)) > 0:
 		return "stopped"
-	case len(failingFeeds(a, v.ID)) > 0:
+	case failingFeeds(a, v.ID) != "":
 		return "failing"
 	default:
 		return healthOf(a, v, f)
@@ -40,8 +40,8 @@ func wasCalled(a *app.Admin, id string) bool {
 // healthOf is what is wrong with an account, and what to do about it; "ok" if nothing is wrong.
 func healthOf(a *app.Admin, v *store.Account, f *accountFacts) string {
 	list := stopsOf(a, v, f)
-	if !v.Refused() { // its lists are not read meanwhile
-		list = append(list, failingFeeds(a, v.ID)...)
+	if text := failingFeeds(a, v.ID); text != "" && !v.Refused() { // else its lists are not read
+		list = append(list, text)
 	}
 	switch {
 	case len(list) == 0 && !wasCalled(a, v.ID):
@@ -91,8 +91,8 @@ func waits(a *app.Admin, v *store.Account, f *accountFacts) bool {
 }
 
 // failingFeeds says which lists of an account could not be read, how often and why: those with the
-// same cause together.
-func failingFeeds(a *app.Admin, id string) (list []string) {
+// same cause together. "" if all could be read.
+func failingFeeds(a *app.Admin, id string) string {
 	var causes []string
 	byCause := map[string][]store.Feed{}
 	for _, f := range a.Registry.Feeds() {
@@ -104,6 +104,7 @@ func failingFeeds(a *app.Admin, id string) (list []string) {
 		}
 		byCause[f.LastError] = append(byCause[f.LastError], f)
 	}
+	list := make([]string, 0, len(causes))
 	for _, cause := range causes {
 		var texts []string
 		for _, f := range byCause[cause] {
@@ -113,9 +114,12 @@ func failingFeeds(a *app.Admin, id string) (list []string) {
 			}
 			texts = append(texts, text+")")
 		}
-		list = append(list, "these lists cannot be read: "+strings.Join(texts, ", ")+": "+cause)
+		list = append(list, strings.Join(texts, ", ")+": "+cause)
 	}
-	return list
+	if len(list) == 0 {
+		return ""
+	}
+	return "these lists cannot be read: " + strings.Join(list, "; ")
 }
 
 // incompleteFeeds says which lists of an account lack entries, and why: the rest of them is read.

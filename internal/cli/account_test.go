@@ -57,7 +57,7 @@ func TestHealthNamesTheListsThatFail(t *testing.T) {
 	for _, row := range []string{"'transfers', '', 1700000000000000, 5, x'', 12, 'no answer'", "'payments', '', 0, 5, x'', 0, ''", "'refunds', '', 0, 5, x'', 1, 'no answer'", "'changes', '', 0, 5, x'', 2, 'status 500'", "'costs', '', 0, 5, x'', 7, 'old'"} {
 		s.exec("INSERT INTO feeds VALUES ('sandbox', " + row + ", 0, 0, 0, 5)")
 	}
-	const want = "these lists cannot be read: changes (2 failed reads): status 500; these lists cannot be read: refunds (1 failed read), transfers (12 failed reads, complete until TIME): no answer"
+	const want = "these lists cannot be read: changes (2 failed reads): status 500; refunds (1 failed read), transfers (12 failed reads, complete until TIME): no answer"
 	for _, args := range []string{"account list --json", "account show sandbox", "account show sandbox --json"} {
 		if out, _ := s.run(0, strings.Fields(args)...); !strings.Contains(out, want) || strings.Contains(out, "costs") || strings.Contains(out, "payments") {
 			t.Errorf("%s says %s", args, out)

@@ -322,22 +322,22 @@ func checkCertificate(id string, left time.Duration) processor.Finding {
 	return f
 }
 
-// checkFeeds checks whether the lists of an account are read; texts say which are not, and why.
-func checkFeeds(id string, feeds []store.Feed, texts []string) (findings []processor.Finding) {
+// checkFeeds checks whether the lists of an account are read; text says which are not, and why.
+func checkFeeds(id string, feeds []store.Feed, text string) []processor.Finding {
+	if text == "" {
+		return nil
+	}
 	worst := 0
 	for _, f := range feeds {
 		if f.Account == id {
 			worst = max(worst, f.Failures)
 		}
 	}
-	for _, text := range texts {
-		f := processor.Finding{Check: "lists", Action: "Payments without a notice are not booked meanwhile, and reading continues. Check the processor and the network: porteira account test " + id + "."}
-		if worst >= feedFailures {
-			f.Problem = text
-		} else {
-			f.Detail = text
-		}
-		findings = append(findings, f)
+	f := processor.Finding{Check: "lists", Action: "Payments without a notice are not booked meanwhile, and reading continues. Check the processor and the network: porteira account test " + id + "."}
+	if worst >= feedFailures {
+		f.Problem = text
+	} else {
+		f.Detail = text
 	}
-	return findings
+	return []processor.Finding{f}
 }

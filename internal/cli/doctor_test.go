@@ -120,13 +120,13 @@ func TestDoctorLists(t *testing.T) {
 			{FeedKey: store.FeedKey{Account: "other", Feed: "payments"}, Failures: 99},
 		}
 	}
-	if got := checkFeeds("efi", feeds(9), []string{"text"}); len(got) != 1 || got[0].Detail != "text" || got[0].Problem != "" || got[0].Action == "" {
+	if got := checkFeeds("efi", feeds(9), "text"); len(got) != 1 || got[0].Detail != "text" || got[0].Problem != "" || got[0].Action == "" {
 		t.Errorf("nine failures: %+v", got)
 	}
-	if got := checkFeeds("efi", feeds(10), []string{"text"}); len(got) != 1 || got[0].Problem != "text" {
+	if got := checkFeeds("efi", feeds(10), "text"); len(got) != 1 || got[0].Problem != "text" {
 		t.Errorf("ten failures: %+v", got)
 	}
-	if got := checkFeeds("efi", feeds(0), nil); len(got) != 0 {
+	if got := checkFeeds("efi", feeds(0), ""); len(got) != 0 {
 		t.Errorf("no failures: %+v", got)
 	}
 }
