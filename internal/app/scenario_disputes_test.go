@@ -16,7 +16,7 @@ var disputeScenarios = []scenario{
 		{ask: "POST /sandbox/payin/{id}/dispute", status: 409},
 		{ask: "POST /sandbox/payin/{id}/pay", status: 204},
 		{ask: "POST /sandbox/payin/{id}/dispute", body: `{"amount":400,"reason":"Golpe"}`, status: 204},
-		{ask: "GET /disputes?payinId={id}&status=OPEN&kind=MED", status: 200, holds: `"payinId":" "paymentId":"E "kind":"MED" "reason":"Golpe" "amount":400 "status":"OPEN" "respondBy":" "nextCursor":null`, lacks: `"takenAmount" "defense" "blocked" "closedAt"`},
+		{ask: "GET /disputes?payinId={id}&status=OPEN,SUBMITTED&kind=MED", status: 200, holds: `"payinId":" "paymentId":"E "kind":"MED" "reason":"Golpe" "amount":400 "status":"OPEN" "respondBy":" "nextCursor":null`, lacks: `"takenAmount" "defense" "blocked" "closedAt"`},
 		{ask: "GET /payin/{id}", status: 200, holds: `"status":"DISPUTED" "disputedAmount":400`},
 		{ask: "GET /disputes?payinId={id}&respondBefore=2026-01-01T00:00:00Z", status: 200, holds: `{"data":[]`},
 		{ask: "POST /disputes/{dispute}/defense", body: defenseOf, status: 200, holds: `"status":"SUBMITTED" "text":"Entregue "name":"nota.pdf" "size":6 "submittedAt":"`, lacks: "JVBERi0x"},

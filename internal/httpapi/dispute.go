@@ -46,7 +46,7 @@ type DisputeReader interface {
 func (a *API) listDisputes(c *call) error {
 	q := c.query()
 	f := store.DisputeFilter{
-		Limit: q.limit(), Status: q.oneOf("status", texts(payment.DisputeStatuses)), Kind: q.oneOf("kind", texts(payment.DisputeKinds)),
+		Limit: q.limit(), Statuses: q.list("status", texts(payment.DisputeStatuses)), Kind: q.oneOf("kind", texts(payment.DisputeKinds)),
 		RespondBefore: q.time("respondBefore"), Before: a.cursorID(c, q),
 	}
 	if text, ok := q.get("payinId"); ok {

@@ -25,7 +25,7 @@ func (g *gateway) Disputes(_ context.Context, merchant payment.ID, f store.Dispu
 	defer g.mu.Unlock()
 	g.disputeFilter = f
 	for _, d := range slices.Backward(g.disputeRows) {
-		if d.Merchant == merchant && (f.Status == "" || f.Status == string(d.Status)) && (f.Kind == "" || f.Kind == string(d.Kind)) &&
+		if d.Merchant == merchant && (len(f.Statuses) == 0 || slices.Contains(f.Statuses, string(d.Status))) && (f.Kind == "" || f.Kind == string(d.Kind)) &&
 			(f.Payin.IsZero() || f.Payin == d.Payin) && (f.Before.IsZero() || payment.CompareIDs(d.ID, f.Before) < 0) && len(list) < f.Limit {
 			list = append(list, d)
 		}

@@ -97,9 +97,17 @@ func (q *query) oneOf(name string, allowed []string) string {
 
 // several parses a list of different values: one, or the list if there are more.
 func (q *query) several(name string, allowed []string) (one string, list []string) {
+	if list = q.list(name, allowed); len(list) == 1 {
+		return list[0], nil
+	}
+	return "", list
+}
+
+// list parses a list of different values.
+func (q *query) list(name string, allowed []string) (list []string) {
 	text, ok := q.get(name)
 	if !ok {
-		return "", nil
+		return nil
 	}
 	for part := range strings.SplitSeq(text, ",") {
 		if !slices.Contains(allowed, part) || slices.Contains(list, part) {
@@ -108,10 +116,7 @@ func (q *query) several(name string, allowed []string) (one string, list []strin
 		}
 		list = append(list, part)
 	}
-	if len(list) == 1 {
-		return list[0], nil
-	}
-	return "", list
+	return list
 }
 
 // timeForm is stricter than time.Parse: hours have two digits, a fraction follows a dot,

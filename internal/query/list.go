@@ -85,9 +85,13 @@ func Deliveries(ctx context.Context, s *store.Store, f Filter) (List[*store.Deli
 
 // Disputes lists disputes; Account is not a filter of them.
 func Disputes(ctx context.Context, s *store.Store, f Filter) (List[store.DefendedDispute], error) {
+	var statuses []string
+	if f.Status != "" {
+		statuses = []string{f.Status}
+	}
 	return newest(ctx, s, f, orders[store.DefendedDispute]{
 		page: func(ctx context.Context, merchant payment.ID, page store.Filter) ([]store.DefendedDispute, error) {
-			return s.Disputes(ctx, merchant, store.DisputeFilter{Status: page.Status, Before: page.Before, Limit: page.Limit})
+			return s.Disputes(ctx, merchant, store.DisputeFilter{Statuses: statuses, Before: page.Before, Limit: page.Limit})
 		},
 		id: func(d *store.DefendedDispute) payment.ID { return d.Dispute.ID },
 		at: func(_ context.Context, d *store.DefendedDispute, _ string) (bool, error) {

@@ -175,7 +175,8 @@ func (f Filter) where(columns, table string, merchant payment.ID, openIndex bool
 			q.text += " AND status <> 'COMPLETED'" // lets the planner use the index of the others
 		}
 	}
-	q.statusesAndPaid(&f)
+	q.statuses(f.Statuses)
+	q.paid(&f)
 	if f.Method != "" {
 		q.and("method =", string(f.Method))
 		if f.Method != payment.PIX {
@@ -213,15 +214,20 @@ func (f Filter) where(columns, table string, merchant payment.ID, openIndex bool
 	return q.text + " ORDER BY t.id DESC LIMIT " + q.param(f.Limit), q.args
 }
 
-// statusesAndPaid adds the conditions of several statuses and of the time of payment.
-func (q *query) statusesAndPaid(f *Filter) {
-	if len(f.Statuses) > 0 {
-		list := make([]string, len(f.Statuses))
-		for i, status := range f.Statuses {
-			list[i] = q.param(status)
-		}
-		q.text += " AND status IN (" + strings.Join(list, ", ") + ")"
+// statuses adds the condition of any of some statuses; none is no condition.
+func (q *query) statuses(statuses []string) {
+	if len(statuses) == 0 {
+		return
 	}
+	list := make([]string, len(statuses))
+	for i, status := range statuses {
+		list[i] = q.param(status)
+	}
+	q.text += " AND status IN (" + strings.Join(list, ", ") + ")"
+}
+
+// paid adds the condition of the time of payment.
+func (q *query) paid(f *Filter) {
 	if !f.PaidFrom.IsZero() || !f.PaidTo.IsZero() {
 		q.text += " AND paid_at > 0"
 	}
@@ -254,7 +260,7 @@ func (q *query) has(terms []SearchTerm) {
 
 // DisputeFilter narrows a list of disputes. Zero values do not.
 type DisputeFilter struct {
-	Status        string
+	Statuses      []string // any of them
 	Kind          string
 	Payin         payment.ID
 	RespondBefore time.Time  // exclusive; those without a deadline are left out
@@ -263,28 +269,20 @@ type DisputeFilter struct {
 }
 
 func (f DisputeFilter) where(columns, table string, merchant payment.ID) (string, []any) {
-	args := []any{merchant[:]}
-	text := "SELECT " + columns + " FROM " + table + " t WHERE t.merchant_id = $1"
-	and := func(condition string, arg any) {
-		args = append(args, arg)
-		text += " AND " + condition + " $" + strconv.Itoa(len(args))
-	}
-	if f.Status != "" {
-		and("status =", f.Status)
-	}
+	q := query{"SELECT " + columns + " FROM " + table + " t WHERE t.merchant_id = $1", []any{merchant[:]}}
+	q.statuses(f.Statuses)
 	if f.Kind != "" {
-		and("kind =", f.Kind)
+		q.and("kind =", f.Kind)
 	}
 	if !f.Payin.IsZero() {
-		and("payin_id =", f.Payin[:])
+		q.and("payin_id =", f.Payin[:])
 	}
 	if !f.RespondBefore.IsZero() {
-		text += " AND respond_by > 0"
-		and("respond_by <", micros(f.RespondBefore))
+		q.text += " AND respond_by > 0"
+		q.and("respond_by <", micros(f.RespondBefore))
 	}
 	if !f.Before.IsZero() {
-		and("id <", f.Before[:])
+		q.and("id <", f.Before[:])
 	}
-	args = append(args, f.Limit)
-	return text + " ORDER BY id DESC LIMIT $" + strconv.Itoa(len(args)), args
+	return q.text + " ORDER BY id DESC LIMIT " + q.param(f.Limit), q.args
 }

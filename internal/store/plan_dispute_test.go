@@ -59,8 +59,8 @@ func (v *exercise) readDisputes() {
 	_, err = s.DisputesOfPayin(ctx, m, payin)
 	must(t, err)
 	for _, f := range []store.DisputeFilter{
-		{}, {Status: string(payment.DisputeOpen)}, {Kind: string(payment.KindMED)}, {RespondBefore: v.far}, {Before: payin},
-		{Payin: payin, Status: string(payment.DisputeWon), Before: payin},
+		{}, {Statuses: []string{string(payment.DisputeOpen)}}, {Statuses: []string{string(payment.DisputeOpen), string(payment.DisputeSubmitted)}}, {Kind: string(payment.KindMED)}, {RespondBefore: v.far}, {Before: payin},
+		{Payin: payin, Statuses: []string{string(payment.DisputeWon)}, Before: payin},
 	} {
 		f.Limit = 5
 		_, err = s.Disputes(ctx, m, f)

@@ -64,7 +64,8 @@ var disputeTests = []test{
 			s.equal("list", got, wanted)
 		}
 		list(store.DisputeFilter{}, 2, 1, 0)
-		list(store.DisputeFilter{Status: "OPEN"}, 2, 0)
+		list(store.DisputeFilter{Statuses: []string{"OPEN"}}, 2, 0)
+		list(store.DisputeFilter{Statuses: []string{"OPEN", "LOST"}, Before: ids[2]}, 1, 0)
 		list(store.DisputeFilter{Kind: "MED"}, 1, 0)
 		list(store.DisputeFilter{RespondBefore: at(101)}, 0)
 		list(store.DisputeFilter{Before: ids[1]}, 0)
