@@ -6,13 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,13 +18,6 @@ import (
 )
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
-
-func TestPostgresDatabasesAreApart(t *testing.T) {
-	t.Parallel()
-	one, two := dbtest.Postgres(t), dbtest.Postgres(t)
-	execSQL(t, one, "CREATE TABLE mark (id bigint)")
-	execSQL(t, two, "CREATE TABLE mark (id bigint)") // would fail in the same database
-}
 
 // Our SQL has to request byte order explicitly, which only shows on a database
 // with another default.
@@ -54,79 +43,6 @@ func TestPostgresKeepsWhatItAcknowledges(t *testing.T) {
 	}
 }
 
-func TestPostgresDropsTheDatabaseWithItsTest(t *testing.T) {
-	t.Parallel()
-	var database string
-	t.Run("user", func(t *testing.T) {
-		database = dbtest.Postgres(t)
-		leaked, err := pgx.Connect(t.Context(), database) // must not keep the database alive
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = leaked.Close(context.Background()) })
-	})
-	if conn, err := pgx.Connect(t.Context(), database); err == nil {
-		_ = conn.Close(t.Context())
-		t.Error("the database is still there after its test")
-	}
-}
-
-func TestPostgresFromPreparesOnceAndCopies(t *testing.T) {
-	t.Parallel()
-	var prepared atomic.Int32
-	prepare := func(database string) error {
-		prepared.Add(1)
-		execSQL(t, database, "CREATE TABLE mark (id bigint); INSERT INTO mark VALUES (7)")
-		return nil
-	}
-	var tests sync.WaitGroup
-	for range 4 {
-		tests.Go(func() {
-			database := dbtest.PostgresFrom(t, "mark", prepare)
-			execSQL(t, database, "UPDATE mark SET id = id + 1")
-			if got := query[int64](t, database, "SELECT sum(id)::bigint FROM mark"); got != 8 {
-				t.Errorf("mark = %d, want the template's 7 and our 1", got)
-			}
-		})
-	}
-	tests.Wait()
-	if got := prepared.Load(); got != 1 {
-		t.Errorf("the template was prepared %d times, want 1", got)
-	}
-}
-
-func TestCopyPostgres(t *testing.T) {
-	t.Parallel()
-	original := dbtest.Postgres(t)
-	execSQL(t, original, "CREATE TABLE mark (id bigint); INSERT INTO mark VALUES (7)")
-	database, err := dbtest.CopyPostgres(t, original+"&application_name=copy")
-	if err != nil {
-		t.Fatal(err)
-	}
-	execSQL(t, original, "UPDATE mark SET id = 8")
-	if got := query[int64](t, database, "SELECT id FROM mark"); got != 7 {
-		t.Errorf("mark = %d in the copy, want 7 as when it was made", got)
-	}
-	if got := query[string](t, database, "SHOW application_name"); got != "copy" {
-		t.Errorf("application_name = %q: the copy's URL lacks a parameter of the original's", got)
-	}
-}
-
-// A failed preparation must fail each test that needs the template, rather than
-// leave an incomplete one for the second.
-func TestPostgresFromFailsWithItsTemplate(t *testing.T) {
-	t.Parallel()
-	for range 2 {
-		probe := &verdict{TB: t}
-		probe.run(func() {
-			dbtest.PostgresFrom(probe, "broken", func(string) error { return errors.New("migration 3 failed") })
-		})
-		if !strings.Contains(probe.fatal, "migration 3 failed") {
-			t.Errorf("the test got %q, want it to fail with the preparation's error", probe.fatal)
-		}
-	}
-}
-
 func TestPostgresServerRecoversFromACrash(t *testing.T) {
 	t.Parallel()
 	server := dbtest.PostgresServer(t)
@@ -140,18 +56,6 @@ func TestPostgresServerRecoversFromACrash(t *testing.T) {
 	server.Start(t)
 	if got := query[int64](t, database, "SELECT id FROM mark"); got != 7 {
 		t.Errorf("mark = %d after recovery, want 7", got)
-	}
-}
-
-func TestPostgresServerListensBelowTheEphemeralPorts(t *testing.T) {
-	t.Parallel()
-	address, err := url.Parse(dbtest.PostgresServer(t).URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	port, err := strconv.Atoi(address.Port())
-	if err != nil || port >= 32768 {
-		t.Errorf("port %q (%v), want one below 32768", address.Port(), err)
 	}
 }
 
@@ -207,17 +111,6 @@ type fatalExit struct{}
 func (v *verdict) Fatalf(format string, args ...any) {
 	v.fatal = strings.TrimSpace(fmt.Sprintf(format, args...))
 	panic(fatalExit{})
-}
-
-func (v *verdict) run(test func()) {
-	defer func() {
-		if exit := recover(); exit != nil {
-			if _, ok := exit.(fatalExit); !ok {
-				panic(exit)
-			}
-		}
-	}()
-	test()
 }
 
 func execSQL(t testing.TB, database, sql string) {

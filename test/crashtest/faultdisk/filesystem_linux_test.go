@@ -1,7 +1,6 @@
 package faultdisk
 
 import (
-	"bytes"
 	"encoding/binary"
 	"slices"
 	"syscall"
@@ -95,53 +94,5 @@ func TestFileSystem(t *testing.T) {
 	}
 	if status := f.Mknod(nil, &fuse.MknodIn{InHeader: root}, "device", &entry); status != fuse.ENOSYS {
 		t.Errorf("an unknown call: %v", status)
-	}
-}
-
-// A file that is open keeps its contents when its last name is removed.
-func TestOpenFileWithoutName(t *testing.T) {
-	t.Parallel()
-	d := New(1)
-	f := newFileSystem(d)
-	n := file(t, d, "f")
-	write(t, d, n, 0, "x")
-	root := caller(rootID)
-	if status := f.Open(nil, &fuse.OpenIn{InHeader: caller(n.id)}, &fuse.OpenOut{}); !status.Ok() {
-		t.Fatal(status)
-	}
-	f.Unlink(nil, &root, "f")
-	if string(n.data) != "x" {
-		t.Errorf("while it is open it reads %q", n.data)
-	}
-	f.Release(nil, &fuse.ReleaseIn{InHeader: caller(n.id)})
-	if n.data != nil || d.Used() != 0 {
-		t.Errorf("afterwards %q is left, and %d bytes are used", n.data, d.Used())
-	}
-}
-
-func TestStatFs(t *testing.T) {
-	t.Parallel()
-	d := New(1)
-	write(t, d, file(t, d, "f"), 0, string(make([]byte, blockSize)))
-	d.Limit(4 * blockSize)
-	var out fuse.StatfsOut
-	if status := newFileSystem(d).StatFs(nil, &fuse.InHeader{}, &out); !status.Ok() || out.Blocks != 4 || out.Bavail != 3 {
-		t.Errorf("%v, %+v", status, out)
-	}
-}
-
-// Pages of a memory mapping have their space in any state of the disk.
-func TestMappedWrites(t *testing.T) {
-	t.Parallel()
-	d := New(1)
-	n := file(t, d, "f")
-	must(t, d.truncate(n, 6))
-	d.SetReadOnly(true)
-	in := fuse.WriteIn{InHeader: caller(n.id), Offset: 4, WriteFlags: fuse.WRITE_CACHE}
-	if count, status := newFileSystem(d).Write(nil, &in, []byte("abcd")); count != 4 || !status.Ok() {
-		t.Errorf("%d, %v", count, status)
-	}
-	if !bytes.Equal(n.data, []byte("\x00\x00\x00\x00ab")) {
-		t.Errorf("it reads %q", n.data)
 	}
 }

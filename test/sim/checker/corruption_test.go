@@ -321,20 +321,3 @@ var corruptions = []struct {
 	{"a schedule that begins again", Events, "changes from schedule step 1 to 0", []string{"UPDATE deliveries SET schedule_step = 0 WHERE event_number = 1"}},
 	{"an expiry moved", States, "the expiry changes", []string{"UPDATE payins SET expires_at = expires_at + 1, next_at = next_at + 1 WHERE reference_id = 'in-open'"}},
 }
-
-// eventBodies are what the event of a canceled in-open could say; the first is right.
-var eventBodies = []struct{ name, words, body string }{
-	{"no delivery", "has a receiver is true", `{"id":"evt_30313233343536373839616263646566","type":"payin.canceled","version":2,
-		"data":{"id":"{id}","externalId":"{external}","referenceId":"in-open","status":"CANCELED","amount":5000,"version":2}}`},
-	{"no JSON", "is not JSON", `{`},
-	{"another event", "says", `{"id":"evt_30313233343536373839616263646567","type":"payin.canceled","version":2,
-		"data":{"id":"{id}","externalId":"{external}","referenceId":"in-open","status":"CANCELED","amount":5000,"version":2}}`},
-	{"another status", "says", `{"id":"evt_30313233343536373839616263646566","type":"payin.canceled","version":2,
-		"data":{"id":"{id}","externalId":"{external}","referenceId":"in-open","status":"PENDING","amount":5000,"version":2}}`},
-	{"another version", "says", `{"id":"evt_30313233343536373839616263646566","type":"payin.canceled","version":2,
-		"data":{"id":"{id}","externalId":"{external}","referenceId":"in-open","status":"CANCELED","amount":5000,"version":1}}`},
-	{"another amount", "says", `{"id":"evt_30313233343536373839616263646566","type":"payin.canceled","version":2,
-		"data":{"id":"{id}","externalId":"{external}","referenceId":"in-open","status":"CANCELED","amount":5001,"version":2}}`},
-	{"paid", "says", `{"id":"evt_30313233343536373839616263646566","type":"payin.canceled","version":2,
-		"data":{"id":"{id}","externalId":"{external}","referenceId":"in-open","status":"CANCELED","amount":5000,"paidAmount":1,"version":2}}`},
-}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	deliveries "github.com/porteira/porteira/internal/delivery"
-	"github.com/porteira/porteira/internal/limits"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/outgoing"
 	"github.com/porteira/porteira/internal/payment"
@@ -72,39 +71,6 @@ func (s *scene) pay(externalID, id string, amount money.Cents) {
 func (s *scene) dispute(externalID string, amount money.Cents, state processor.DisputeState) {
 	s.t.Helper()
 	s.report(externalID, processor.ChargeReport{Disputes: []processor.Dispute{{ID: "D" + externalID, Amount: amount, State: state}}})
-}
-
-// approvalAbove is the amount above which payouts need approval, after waitForApproval.
-const approvalAbove = 6_000
-
-// waitForApproval requests a payout that needs approval.
-func (s *scene) waitForApproval(reference string) payment.Payout {
-	s.t.Helper()
-	var err error
-	s.merchant.Limits, err = s.Merchants.SetLimits(s.ctx, s.merchant.ID, func(l *limits.Limits) {
-		*l = limits.Limits{Payout: limits.Payout{ApprovalAbove: new(money.Cents(approvalAbove))}}
-	})
-	s.must(err)
-	s.limits.ApprovalAbove, s.limits.Approvals = approvalAbove, 1
-	return s.payout(reference, approvalAbove+1)
-}
-
-// refundAtPanel pays a pay-in, and gives a part of it back at the bank's panel.
-func (s *scene) refundAtPanel(reference string) {
-	s.t.Helper()
-	p := s.payin(reference, 500, hookURL)
-	s.pay(p.ExternalID, "B"+reference, 500)
-	r := BankRefund{Account: bankName, ExternalID: "panel" + reference, PaymentID: "B" + reference, Amount: 200, EndToEndID: "D" + reference, AtPanel: true}
-	part, _, err := s.Refunds.Find(s.ctx, bankName, &processor.ListedRefund{
-		ExternalID: r.ExternalID, PaymentID: r.PaymentID, EndToEndID: r.EndToEndID, State: processor.TransferPaid, Amount: money.Cents(r.Amount),
-	})
-	s.must(err)
-	if _, state, _ := s.checker.Order(r.ExternalID); state != "PENDING accepted" { // it may be looked up now
-		s.t.Errorf("a refund at the panel is %q before its report", state)
-	}
-	s.records.Refunds = append(s.records.Refunds, r)
-	report := processor.TransferReport{Lookup: processor.Found, State: processor.TransferPaid, EndToEndID: r.EndToEndID, Evidence: "list"}
-	s.must(s.Outgoing.RecordRefundReport(s.ctx, part, report, nil))
 }
 
 // claimSend claims the one payout that is due to be sent.
