@@ -2,6 +2,7 @@ package asaas
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -154,12 +155,17 @@ func (r *response) lookup() processor.Lookup {
 	}
 }
 
-// evidence is the answer that proves a refusal, or why there is none.
+// evidence is the answer that proves a refusal, or why there is none, with Asaas' own reason: the
+// code invalid_action alone has many causes.
 func (r *response) evidence() string {
 	if r.err != nil {
 		return r.err.Error()
 	}
-	return fmt.Sprintf("Asaas answered %d %s", r.status, r.code)
+	text := fmt.Sprintf("Asaas answered %d %s", r.status, r.code)
+	if reason := shown(r.text, ""); reason != "" {
+		text += ": " + reason
+	}
+	return text
 }
 
 // cause is why the call did not end with a 200, for the operator; nil if it did.
@@ -170,7 +176,7 @@ func (r *response) cause() error {
 	case r.status == http.StatusOK:
 		return nil
 	default:
-		return fmt.Errorf("asaas: answered %d %s", r.status, r.code)
+		return errors.New("asaas: " + r.evidence())
 	}
 }
 

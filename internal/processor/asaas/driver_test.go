@@ -471,7 +471,8 @@ func TestCriticalAuthorization(t *testing.T) {
 	}
 	h.pay(pix.ExternalID)
 	h.call(http.MethodPut, "/panel/critical-authorization/on", "")
-	if a := h.driver.Transfer(t.Context(), transferOf, willing); a.Outcome != processor.Later || !a.Person || a.Failure != nil {
+	if a := h.driver.Transfer(t.Context(), transferOf, willing); a.Outcome != processor.Later || !a.Person || a.Failure != nil ||
+		!strings.Contains(a.Evidence, "autorização crítica") {
 		t.Errorf("transfer: %+v", a)
 	}
 	refund := processor.RefundRequest{ExternalID: h.newID(), PaymentID: h.payments(pix.ExternalID)[0].ID, Amount: 4_00}
