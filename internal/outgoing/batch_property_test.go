@@ -3,7 +3,6 @@ package outgoing_test
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"testing"
 	"time"
@@ -20,7 +19,7 @@ import (
 
 // line is where a sequence of operations runs, with its results.
 type line struct {
-	stage
+	*coretest.Gateway
 
 	commit   func(ops []write.Operation) []error
 	payouts  []payment.Payout
@@ -28,19 +27,22 @@ type line struct {
 	lookedUp []payment.Payout       // claimed to be looked up, perhaps answered
 }
 
-// pair is two stages that do the same: one commits operations in batches, the other
+// pair is two gateways that do the same: one commits operations in batches, the other
 // one by one.
 type pair struct {
 	batches, single line
 	count           int
 }
 
-func newPair(batches, single stage, all func(ops []write.Operation) []error) *pair {
-	v := &pair{batches: line{stage: batches, commit: all}, single: line{stage: single}}
+func newPair(t *testing.T) *pair {
+	t.Helper()
+	batches, single := coretest.New(t, "sqlite"), coretest.New(t, "sqlite")
+	v := &pair{batches: line{Gateway: batches}, single: line{Gateway: single}}
+	v.batches.commit = func(ops []write.Operation) []error { return batches.Writer.All(t.Context(), ops) }
 	v.single.commit = func(ops []write.Operation) []error {
 		var errs []error
 		for _, op := range ops {
-			errs = append(errs, single.commit(op))
+			errs = append(errs, single.Commit(op))
 		}
 		return errs
 	}
@@ -52,9 +54,9 @@ func (v *pair) both(do func(l *line)) { do(&v.batches); do(&v.single) }
 func (v *pair) request(*rapid.T) {
 	v.count++
 	v.both(func(l *line) {
-		l.fund(amount)
-		l.allowPayouts()
-		l.payouts = append(l.payouts, l.request(fmt.Sprint(v.count)))
+		l.Must(l.Merchants.Fund(l.T.Context(), l.Merchant, amount))
+		l.Execute("UPDATE cases SET stops_payouts = 0") // which a contradiction had stopped
+		l.payouts = append(l.payouts, request(l.Gateway, fmt.Sprint(v.count)))
 	})
 }
 
@@ -74,11 +76,11 @@ func (v *pair) draw(r *rapid.T) func(l *line) write.Operation {
 		}
 		switch {
 		case kind < 3 && len(l.sends) > 0:
-			return l.executor().NewRecordSendOp(l.sends[i%len(l.sends)], processor.TransferAnswer{Outcome: outcome, Report: found})
+			return l.Outgoing.NewRecordSendOp(l.sends[i%len(l.sends)], processor.TransferAnswer{Outcome: outcome, Report: found})
 		case kind < 5 && len(l.lookedUp) > 0:
-			return l.executor().NewRecordLookUp(l.lookedUp[i%len(l.lookedUp)], report)
+			return l.Outgoing.NewRecordLookUp(l.lookedUp[i%len(l.lookedUp)], report)
 		case len(l.payouts) > 0:
-			return l.executor().NewRecordNotice(l.payouts[i%len(l.payouts)], report)
+			return l.Outgoing.NewRecordNotice(l.payouts[i%len(l.payouts)], report)
 		default:
 			return nil
 		}
@@ -87,7 +89,7 @@ func (v *pair) draw(r *rapid.T) func(l *line) write.Operation {
 
 // claims are a claim of all payouts to send, and one of all to look up.
 func (l *line) claims() []write.Operation {
-	return []write.Operation{l.claimSends(), l.claimLookUps()}
+	return []write.Operation{claimSends(l.Gateway), claimLookUps(l.Gateway)}
 }
 
 // batch commits up to eight operations, and then perhaps claims, at once or one by one.
@@ -151,7 +153,7 @@ func numberOf(p *payment.Payout) (n int) {
 // text is what is stored about the payouts of the sequence.
 func (l *line) text() (text string) {
 	for _, p := range l.payouts {
-		s := l.state(p)
+		s := stateOf(l.Gateway, p)
 		text += fmt.Sprintf("%d %s/%s version %d, %d look-ups, returned %d, claimed %v, sends", numberOf(&p), s.Status, s.Step, s.Version, s.Lookups,
 			s.ReturnedAmount, !s.ClaimedBy.IsZero())
 		for _, send := range s.Sends {
@@ -162,18 +164,20 @@ func (l *line) text() (text string) {
 		}
 		text += "\n"
 	}
-	return text + fmt.Sprint(l.balances())
+	return text + fmt.Sprint(balancesOf(l.Gateway))
 }
 
-// checkSequences runs sequences of operations on both stages of a pair; limit bounds their
-// number.
-func checkSequences(t *testing.T, limit int, pair func() *pair) {
-	t.Helper()
+// sequences is how many sequences of operations are committed.
+const sequences = 10
+
+// A batch has the effect of its operations one by one, and the records stay
+// consistent.
+func TestBatchDoesWhatItsOperationsDo(t *testing.T) {
+	v, left := newPair(t), sequences
 	rapid.Check(t, func(r *rapid.T) {
-		if limit--; limit < 0 {
+		if left--; left < 0 {
 			return
 		}
-		v := pair()
 		v.both(func(l *line) { l.payouts, l.sends, l.lookedUp = nil, nil, nil })
 		r.Repeat(map[string]func(*rapid.T){
 			"request": v.request,
@@ -181,36 +185,14 @@ func checkSequences(t *testing.T, limit int, pair func() *pair) {
 			"again":   v.batch, // more often
 			"time passes": func(r *rapid.T) {
 				d := time.Duration(rapid.IntRange(1, 3000).Draw(r, "seconds")) * time.Second
-				v.both(func(l *line) { l.pass(d) })
+				v.both(func(l *line) { l.Jump(d) })
 			},
 		})
 		if batches, single := v.batches.text(), v.single.text(); batches != single {
 			r.Fatalf("in batches:\n%s\none by one:\n%s", batches, single)
 		}
-		if m, ok := v.batches.stage.(*memory); ok {
-			m.WantProven()
-		}
 	})
-}
-
-// sequencesOnEngine is how many sequences also run on a database.
-const sequencesOnEngine = 10
-
-// A batch has the effect of its operations one by one, and the records stay
-// consistent.
-func TestBatchDoesWhatItsOperationsDo(t *testing.T) {
-	t.Run("memory", func(t *testing.T) {
-		checkSequences(t, math.MaxInt, func() *pair {
-			batches := newMemory(t)
-			return newPair(batches, newMemory(t), batches.CommitAll)
-		})
-	})
-	t.Run("sqlite", func(t *testing.T) {
-		batches := coretest.New(t, "sqlite")
-		all := func(ops []write.Operation) []error { return batches.Writer.All(t.Context(), ops) }
-		v := newPair(onGateway{batches}, onGateway{coretest.New(t, "sqlite")}, all)
-		checkSequences(t, sequencesOnEngine, func() *pair { return v })
-		batches.Execute("UPDATE installation SET restored_at = 1") // some are reported as paid and were not sent
-		batches.WantProven()
-	})
+	g := v.batches.Gateway
+	g.Execute("UPDATE installation SET restored_at = 1") // some are reported as paid and were not sent
+	g.WantProven()
 }

@@ -15,7 +15,7 @@ import (
 // claimRow is a queued payout, and the effect of a claim on it.
 type claimRow struct {
 	name     string
-	before   func(g stage, p payment.Payout)
+	before   func(g *coretest.Gateway, p payment.Payout)
 	claimed  bool
 	sent     int64 // the number of the send that begins; 0 if none does
 	status   payment.PayoutStatus
@@ -26,37 +26,38 @@ type claimRow struct {
 }
 
 // wasNotSent is a first send that did not leave, two seconds ago.
-func wasNotSent(g stage, p payment.Payout) {
+func wasNotSent(g *coretest.Gateway, p payment.Payout) {
 	answered(g, claimed(g, p), notSent)
-	g.pass(2 * time.Second)
+	g.Jump(2 * time.Second)
 }
 
 // hadOtherContents is a first send of other bytes, that did not leave.
-func hadOtherContents(g stage, p payment.Payout) {
-	g.addSend(store.Send{
+func hadOtherContents(g *coretest.Gateway, p payment.Payout) {
+	addSend(g, store.Send{
 		Merchant: p.Merchant, Payout: p.ID, Number: 1, Processor: p.Processor, BodyHash: []byte("other"), Outcome: store.SendNotSent,
 	})
 }
 
-func restored(g stage, _ payment.Payout) {
-	g.restore()
+func restored(g *coretest.Gateway, _ payment.Payout) {
+	g.Execute(rewind)
+	g.Heartbeat()
+	g.ClearAccount()
 }
 
 // lookedUp was looked up since the database was restored, and not found.
-func lookedUp(g stage, p payment.Payout) {
+func lookedUp(g *coretest.Gateway, p payment.Payout) {
 	restored(g, p)
-	g.change(p, func(p *payment.Payout) { p.Lookups = 1 })
+	change(g, p, func(p *payment.Payout) { p.Lookups = 1 })
 }
 
 func TestDecideClaimSends(t *testing.T) {
 	const pending, processing = payment.PayoutPending, payment.PayoutProcessing
-	untouched := func(name string, before func(g stage, p payment.Payout)) claimRow {
+	untouched := func(name string, before func(g *coretest.Gateway, p payment.Payout)) claimRow {
 		return claimRow{name: name, before: before, status: pending, step: payment.StepQueued}
 	}
-	later := func(g stage, p payment.Payout) {
-		g.change(p, func(p *payment.Payout) { p.NextAt = g.now().Add(time.Microsecond) })
+	later := func(g *coretest.Gateway, p payment.Payout) {
+		change(g, p, func(p *payment.Payout) { p.NextAt = g.Clock.Now().Add(time.Microsecond) })
 	}
-	elsewhere := func(g stage, p payment.Payout) { g.moveAway(p) }
 	eachRow(t, []claimRow{
 		{name: "new", claimed: true, sent: 1, status: processing, step: payment.StepIntent, sends: outcomes(store.SendIntent), event: true},
 		{
@@ -68,7 +69,6 @@ func TestDecideClaimSends(t *testing.T) {
 			sends: outcomes(store.SendNotSent),
 		},
 		untouched("due later", later),
-		untouched("of another processor", elsewhere),
 		{name: "the database was restored", before: restored, claimed: true, status: processing, step: payment.StepUnknown, event: true},
 		{
 			name: "looked up since it was restored", before: lookedUp, claimed: true, sent: 1, status: processing, step: payment.StepIntent,
@@ -77,25 +77,25 @@ func TestDecideClaimSends(t *testing.T) {
 	}, func(r claimRow) string { return r.name }, checkClaim)
 }
 
-func checkClaim(g stage, r claimRow) {
-	g.test().Helper()
-	p := g.request(r.name)
+func checkClaim(g *coretest.Gateway, r claimRow) {
+	g.T.Helper()
+	p := request(g, r.name)
 	if r.before != nil {
 		r.before(g, p)
 	}
-	before := g.state(p)
-	op := g.claimSends()
-	must(g, decide(g, op, p, func() any {
+	before := stateOf(g, p)
+	op := claimSends(g)
+	g.Must(decide(g, op, p, func() any {
 		sends, conflicting, claimed := op.Result()
 		return []any{slices.Clone(sends), conflicting, claimed}
 	}, func() {
 		sends, conflicting, claimed := op.Result()
-		got := g.state(p)
+		got := stateOf(g, p)
 		if (claimed == 1) != r.claimed || (len(conflicting) == 1) != r.conflict {
-			g.test().Errorf("%d claimed, %d conflicting", claimed, len(conflicting))
+			g.T.Errorf("%d claimed, %d conflicting", claimed, len(conflicting))
 		}
 		if got.Status != r.status || got.Step != r.step || (got.Version > before.Version) != r.event || (got.Events > before.Events) != r.event {
-			g.test().Errorf("it is %s/%s, version %d after %d", got.Status, got.Step, got.Version, before.Version)
+			g.T.Errorf("it is %s/%s, version %d after %d", got.Status, got.Step, got.Version, before.Version)
 		}
 		wantSends(g, p, r.sends...)
 		r.checkSend(g, got, before, sends)
@@ -103,30 +103,30 @@ func checkClaim(g stage, r claimRow) {
 }
 
 // checkSend compares the send that began with what is stored.
-func (r claimRow) checkSend(g stage, got, before state, sends []outgoing.ClaimedSend) {
-	g.test().Helper()
-	now := g.now()
+func (r claimRow) checkSend(g *coretest.Gateway, got, before state, sends []outgoing.ClaimedSend) {
+	g.T.Helper()
+	now := g.Clock.Now()
 	if r.sent == 0 {
 		if len(sends) != 0 || !got.ClaimedBy.IsZero() || !got.SentAt.IsZero() {
-			g.test().Errorf("sends %+v, claimed by %v, sent at %v", sends, got.ClaimedBy, got.SentAt)
+			g.T.Errorf("sends %+v, claimed by %v, sent at %v", sends, got.ClaimedBy, got.SentAt)
 		}
 		if kinds := len(got.Cases); kinds > 0 != r.conflict || r.conflict && got.Cases[0].Params["reason"] != "other_contents" {
-			g.test().Errorf("cases %+v", got.Cases)
+			g.T.Errorf("cases %+v", got.Cases)
 		}
 		return
 	}
 	if len(sends) != 1 || sends[0].Number != r.sent || sends[0].Request.ExternalID != got.ExternalID || !sends[0].Deadline.Equal(now.Add(5*time.Second)) {
-		g.test().Fatalf("sends %+v", sends)
+		g.T.Fatalf("sends %+v", sends)
 	}
 	first := before.SentAt
 	if r.sent == 1 {
 		first = now
 	}
-	if got.ClaimedBy != g.node() || !got.NextAt.IsZero() || !got.SentAt.Equal(first) {
-		g.test().Errorf("claimed by %v, due at %v, sent at %v", got.ClaimedBy, got.NextAt, got.SentAt)
+	if got.ClaimedBy != g.Node.ID() || !got.NextAt.IsZero() || !got.SentAt.Equal(first) {
+		g.T.Errorf("claimed by %v, due at %v, sent at %v", got.ClaimedBy, got.NextAt, got.SentAt)
 	}
-	if s := got.Sends[r.sent-1]; s.Node != g.node() || !s.Deadline.Equal(sends[0].Deadline) || s.Processor != got.Processor {
-		g.test().Errorf("the intent is %+v", s)
+	if s := got.Sends[r.sent-1]; s.Node != g.Node.ID() || !s.Deadline.Equal(sends[0].Deadline) || s.Processor != got.Processor {
+		g.T.Errorf("the intent is %+v", s)
 	}
 }
 
@@ -165,25 +165,25 @@ func TestDecideClaimLookUps(t *testing.T) {
 		{completed, true, false},
 		{failed, true, false},
 		{inReview, true, false},
-	}, func(r row) string { return string(r.given) }, func(g stage, r row) {
+	}, func(r row) string { return string(r.given) }, func(g *coretest.Gateway, r row) {
 		p, _ := give(g, r.given)
-		next := g.now()
+		next := g.Clock.Now()
 		if !r.due {
 			next = next.Add(time.Microsecond)
 		}
-		before := g.state(p)
+		before := stateOf(g, p)
 		if !before.NextAt.IsZero() {
-			g.change(p, func(p *payment.Payout) { p.NextAt = next })
+			change(g, p, func(p *payment.Payout) { p.NextAt = next })
 		}
-		op := g.claimLookUps()
-		must(g, decide(g, op, p, func() any { return op.Result() }, func() {
-			mine := slices.ContainsFunc(op.Result(), func(got payment.Payout) bool { return got.ID == p.ID && got.ClaimedBy == g.node() })
-			got := g.state(p)
-			if mine != r.claimed || r.claimed && (got.ClaimedBy != g.node() || !got.NextAt.IsZero()) {
-				g.test().Errorf("claimed %v: by %v, due at %v", mine, got.ClaimedBy, got.NextAt)
+		op := claimLookUps(g)
+		g.Must(decide(g, op, p, func() any { return op.Result() }, func() {
+			mine := slices.ContainsFunc(op.Result(), func(got payment.Payout) bool { return got.ID == p.ID && got.ClaimedBy == g.Node.ID() })
+			got := stateOf(g, p)
+			if mine != r.claimed || r.claimed && (got.ClaimedBy != g.Node.ID() || !got.NextAt.IsZero()) {
+				g.T.Errorf("claimed %v: by %v, due at %v", mine, got.ClaimedBy, got.NextAt)
 			}
 			if got.Status != before.Status || got.Step != before.Step || got.Version != before.Version || got.Events != before.Events {
-				g.test().Errorf("it is %s/%s, version %d", got.Status, got.Step, got.Version)
+				g.T.Errorf("it is %s/%s, version %d", got.Status, got.Step, got.Version)
 			}
 		}))
 	})

@@ -11,17 +11,17 @@ import (
 )
 
 // claimLookUp makes a payout due to be looked up, and claims it.
-func claimLookUp(g stage, p payment.Payout) payment.Payout {
-	g.test().Helper()
-	g.change(p, func(p *payment.Payout) { p.NextAt = g.now() })
-	op := g.claimLookUps()
-	must(g, g.commit(op))
+func claimLookUp(g *coretest.Gateway, p payment.Payout) payment.Payout {
+	g.T.Helper()
+	change(g, p, func(p *payment.Payout) { p.NextAt = g.Clock.Now() })
+	op := claimLookUps(g)
+	g.Must(g.Commit(op))
 	for _, got := range op.Result() {
 		if got.ID == p.ID {
 			return got
 		}
 	}
-	g.test().Fatal("the payout was not claimed")
+	g.T.Fatal("the payout was not claimed")
 	return p
 }
 
@@ -36,35 +36,35 @@ type lookUpRow struct {
 	lookupsTo int           // the number of look-ups afterwards
 }
 
-func (r lookUpRow) run(g stage) {
-	before := g.balances()
+func (r lookUpRow) run(g *coretest.Gateway) {
+	before := balancesOf(g)
 	p, _ := give(g, r.given)
 	if r.doubtful { // after the first send, which needs a look-up else
-		g.bank().Profiled.Transfer.Repeat = processor.RepeatUnsafe
+		g.Bank.Profiled.Transfer.Repeat = processor.RepeatUnsafe
 	}
-	g.pass(5*time.Second + r.since)
-	p = g.change(p, func(p *payment.Payout) { p.Lookups = r.lookups })
+	g.Jump(5*time.Second + r.since)
+	p = change(g, p, func(p *payment.Payout) { p.Lookups = r.lookups })
 	p = claimLookUp(g, p)
 	if r.notMine {
 		p.ClaimedBy[15]++
 	}
-	op := g.executor().NewRecordLookUp(p, r.report)
-	must(g, decide(g, op, p, result(op), func() {
-		got := g.state(p).Payout
+	op := g.Outgoing.NewRecordLookUp(p, r.report)
+	g.Must(decide(g, op, p, result(op), func() {
+		got := stateOf(g, p).Payout
 		wantState(g, p, before, r.want)
 		r.check(g, op, p)
 		if got.Lookups != r.lookupsTo {
-			g.test().Errorf("%d look-ups, want %d", got.Lookups, r.lookupsTo)
+			g.T.Errorf("%d look-ups, want %d", got.Lookups, r.lookupsTo)
 		}
 		if !got.ClaimedBy.IsZero() != r.notMine {
-			g.test().Errorf("claimed by %v", got.ClaimedBy)
+			g.T.Errorf("claimed by %v", got.ClaimedBy)
 		}
 	}))
 }
 
 func lookUps(t *testing.T, rows []lookUpRow) {
 	t.Helper()
-	eachRow(t, rows, func(r lookUpRow) string { return string(r.given) + ", " + r.name }, func(g stage, r lookUpRow) { r.run(g) })
+	eachRow(t, rows, func(r lookUpRow) string { return string(r.given) + ", " + r.name }, func(g *coretest.Gateway, r lookUpRow) { r.run(g) })
 }
 
 // The effect of a look-up that found the transfer.
@@ -158,9 +158,9 @@ func TestDecideLookUpNotFoundAfterARestore(t *testing.T) {
 			step payment.PayoutStep
 		}{{59 * time.Second, payment.StepUnknown}, {time.Second, payment.StepQueued}} {
 			g.Jump(since.pass)
-			p = claimLookUp(onGateway{g}, p)
+			p = claimLookUp(g, p)
 			op := g.Outgoing.NewRecordLookUp(p, processor.TransferReport{Lookup: processor.NotFound})
-			g.Must(decide(onGateway{g}, op, p, result(op), func() {
+			g.Must(decide(g, op, p, result(op), func() {
 				g.WantPayout(p, payment.PayoutProcessing, since.step)
 				if again, _, _ := op.Result(); again != (since.step == payment.StepQueued) {
 					t.Errorf("to be sent again: %v", again)

@@ -35,15 +35,15 @@ func result(op *outgoing.RecordReport) func() any {
 	}
 }
 
-func (r reportRow) check(g stage, op *outgoing.RecordReport, p payment.Payout) {
-	g.test().Helper()
+func (r reportRow) check(g *coretest.Gateway, op *outgoing.RecordReport, p payment.Payout) {
+	g.T.Helper()
 	again, manual, contradiction := op.Result()
 	if again != r.again || manual != (r.reason == "not_idempotent") || contradiction != r.want.contradiction {
-		g.test().Errorf("again %v, manual %v, contradiction %q", again, manual, contradiction)
+		g.T.Errorf("again %v, manual %v, contradiction %q", again, manual, contradiction)
 	}
-	got := g.state(p)
+	got := stateOf(g, p)
 	if got.ReturnedAmount != r.back {
-		g.test().Errorf("%d returned, want %d", got.ReturnedAmount, r.back)
+		g.T.Errorf("%d returned, want %d", got.ReturnedAmount, r.back)
 	}
 	var kind store.CaseKind
 	var reason string
@@ -51,11 +51,11 @@ func (r reportRow) check(g stage, op *outgoing.RecordReport, p payment.Payout) {
 		kind, reason = v.Kind, v.Params["reason"]
 	}
 	if kind != r.kind || reason != r.reason {
-		g.test().Errorf("case %q %q, want %q %q", kind, reason, r.kind, r.reason)
+		g.T.Errorf("case %q %q, want %q %q", kind, reason, r.kind, r.reason)
 	}
 	if r.event != "" {
-		if last := g.lastEvent(); last.Type != r.event || last.Subject != p.ID || last.Version != got.Version {
-			g.test().Errorf("the last event is %+v, want %s", last, r.event)
+		if last := lastEvent(g); last.Type != r.event || last.Subject != p.ID || last.Version != got.Version {
+			g.T.Errorf("the last event is %+v, want %s", last, r.event)
 		}
 	}
 }
@@ -93,14 +93,14 @@ var (
 )
 
 // checkReports decides each report as of a notice.
-func checkReports(t *testing.T, rows []reportRow, first func(g stage)) {
+func checkReports(t *testing.T, rows []reportRow, first func(g *coretest.Gateway)) {
 	t.Helper()
-	eachRow(t, rows, func(r reportRow) string { return string(r.given) + ", " + r.name }, func(g stage, r reportRow) {
+	eachRow(t, rows, func(r reportRow) string { return string(r.given) + ", " + r.name }, func(g *coretest.Gateway, r reportRow) {
 		first(g)
-		before := g.balances()
+		before := balancesOf(g)
 		p, _ := give(g, r.given)
-		op := g.executor().NewRecordNotice(p, r.report)
-		must(g, decide(g, op, p, result(op), func() {
+		op := g.Outgoing.NewRecordNotice(p, r.report)
+		g.Must(decide(g, op, p, result(op), func() {
 			if r.given != inReview { // whose case is older
 				wantState(g, p, before, r.want)
 			}
@@ -122,7 +122,7 @@ func TestDecideReportOfAQueuedPayout(t *testing.T) {
 			name: "another amount", given: queued, report: reportsOther, want: pending.contradicted("other_amount"),
 			kind: store.CaseContradiction, reason: "other_amount",
 		},
-	}, stage.restoredLongAgo)
+	}, func(g *coretest.Gateway) { g.Execute("UPDATE installation SET restored_at = 1") }) // only for the check of consistency
 }
 
 // The effect of a report about a payout that was sent and has no result yet.
@@ -142,7 +142,7 @@ func TestDecideReportOfASentPayout(t *testing.T) {
 		{name: "failed", given: accepted, report: reportsFailed, want: hasFailed(store.SendFailed)},
 		{name: "all of it returned", given: accepted, report: returned(amount), want: isReturned, back: amount, event: payment.EventPayoutReturned},
 		{name: "paid", given: inReview, report: reportsPaid, want: isPaid(store.SendPaid), kind: store.CaseContradiction, reason: "other_amount"},
-	}, func(stage) {})
+	}, func(*coretest.Gateway) {})
 }
 
 // The effect of a report about a payout whose result is recorded.
@@ -172,13 +172,13 @@ func TestDecideReportOfAnEndedPayout(t *testing.T) {
 		{name: "accepted: known", given: canceled, report: reportsAccepted, want: isCanceled},
 		contradicts(canceled, reportsPaid, "paid_after_release", isCanceled),
 		contradicts(canceled, reportsOther, "paid_after_release", isCanceled),
-	}, func(stage) {})
+	}, func(*coretest.Gateway) {})
 }
 
 // A returned amount that overflows a difference with what is known books nothing.
 func TestDecideReturnThatOverflows(t *testing.T) {
 	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
-		p, _ := give(onGateway{g}, completed)
+		p, _ := give(g, completed)
 		g.Must(g.Writer.Do(g.T.Context(), g.Outgoing.NewRecordNotice(p, returned(3_00))))
 		g.Must(g.Writer.Do(g.T.Context(), g.Outgoing.NewRecordNotice(p, returned(math.MinInt64))))
 		if got := g.WantPayout(p, payment.PayoutCompleted, payment.StepDone); got.ReturnedAmount != 3_00 {
@@ -224,7 +224,7 @@ func TestPaidWithoutEndToEndID(t *testing.T) {
 // another changes nothing.
 func TestDecideRecordReturns(t *testing.T) {
 	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
-		p, _ := give(onGateway{g}, completed)
+		p, _ := give(g, completed)
 		for _, step := range []struct {
 			total, back money.Cents
 			status      payment.PayoutStatus
@@ -236,7 +236,7 @@ func TestDecideRecordReturns(t *testing.T) {
 			{3_00, amount, payment.PayoutReturned},
 		} {
 			op := g.Outgoing.NewRecordNotice(p, returned(step.total))
-			g.Must(decide(onGateway{g}, op, p, result(op), func() {}))
+			g.Must(decide(g, op, p, result(op), func() {}))
 			if got := g.WantPayout(p, step.status, payment.StepDone); got.ReturnedAmount != step.back {
 				g.T.Errorf("%d returned, want %d", got.ReturnedAmount, step.back)
 			}
@@ -251,11 +251,11 @@ func TestDecideRecordReturns(t *testing.T) {
 // A report about a payout that does not exist is refused.
 func TestDecideReportOfNoPayout(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		p, _ := give(onGateway{g}, queued)
+		p, _ := give(g, queued)
 		other := p
 		other.ID[15]++
 		op := g.Outgoing.NewRecordNotice(other, report(processor.TransferPaid))
-		if err := decide(onGateway{g}, op, p, result(op), func() {}); !problem.Is(err, problem.NotFound) {
+		if err := decide(g, op, p, result(op), func() {}); !problem.Is(err, problem.NotFound) {
 			t.Errorf("%v, want not_found", err)
 		}
 		g.WantPayout(p, payment.PayoutPending, payment.StepQueued)

@@ -69,16 +69,16 @@ func TestDecideRecordSend(t *testing.T) {
 		{"refused", inReview, refused, hasFailed(store.SendRefused).contradicted("other_amount")},
 		{"no answer", inReview, none, review.contradicted("other_amount")},
 	}
-	eachRow(t, rows, func(r row) string { return string(r.given) + ", " + r.name }, func(g stage, r row) {
-		before := g.balances()
+	eachRow(t, rows, func(r row) string { return string(r.given) + ", " + r.name }, func(g *coretest.Gateway, r row) {
+		before := balancesOf(g)
 		p, send := give(g, r.given)
-		op := g.executor().NewRecordSendOp(send, r.answer)
-		must(g, decide(g, op, p, func() any {
+		op := g.Outgoing.NewRecordSendOp(send, r.answer)
+		g.Must(decide(g, op, p, func() any {
 			after, contradiction := op.Result()
 			return []any{after, contradiction}
 		}, func() { wantState(g, p, before, r.want) }))
 		if after, _ := op.Result(); after.Step != r.want.step {
-			g.test().Errorf("the operation leaves it at step %s, want %s", after.Step, r.want.step)
+			g.T.Errorf("the operation leaves it at step %s, want %s", after.Step, r.want.step)
 		}
 	})
 }
@@ -86,10 +86,10 @@ func TestDecideRecordSend(t *testing.T) {
 // An answer about a payout that does not exist is refused.
 func TestDecideRecordSendOfNoPayout(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		p, send := give(onGateway{g}, intent)
+		p, send := give(g, intent)
 		send.Payout.ID[15]++
 		op := g.Outgoing.NewRecordSendOp(send, refused)
-		if err := decide(onGateway{g}, op, p, func() any { return nil }, func() {}); !problem.Is(err, problem.NotFound) {
+		if err := decide(g, op, p, func() any { return nil }, func() {}); !problem.Is(err, problem.NotFound) {
 			t.Errorf("%v, want not_found", err)
 		}
 		g.WantPayout(p, payment.PayoutProcessing, payment.StepIntent)
@@ -99,7 +99,7 @@ func TestDecideRecordSendOfNoPayout(t *testing.T) {
 // The waits before a payout that was not sent is sent again grow.
 func TestDecideRecordSendSchedule(t *testing.T) {
 	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
-		p, send := give(onGateway{g}, intent)
+		p, send := give(g, intent)
 		for _, wait := range []time.Duration{1, 2, 5, 15, 60, 300, 300} {
 			record(g, send, notSent)
 			got := g.ReadPayout(p).NextAt.Sub(g.Clock.Now())

@@ -36,10 +36,10 @@ const (
 )
 
 // give makes a payout that is in a state, and the send of it that began first, if any.
-func give(g stage, state given) (payment.Payout, outgoing.ClaimedSend) {
-	t := g.test()
+func give(g *coretest.Gateway, state given) (payment.Payout, outgoing.ClaimedSend) {
+	t := g.T
 	t.Helper()
-	p := g.request(string(state))
+	p := request(g, string(state))
 	var s outgoing.ClaimedSend
 	switch state {
 	case queued, canceled:
@@ -48,10 +48,11 @@ func give(g stage, state given) (payment.Payout, outgoing.ClaimedSend) {
 	}
 	switch state {
 	case released:
-		g.declareDead()
+		g.DeclareDead(g)
+		g.Heartbeat()
 	case sentAgain:
 		answered(g, s, notSent)
-		g.pass(2 * time.Second)
+		g.Jump(2 * time.Second)
 		claimed(g, p)
 	case unknown:
 		answered(g, s, processor.TransferAnswer{})
@@ -64,17 +65,18 @@ func give(g stage, state given) (payment.Payout, outgoing.ClaimedSend) {
 	case inReview:
 		answered(g, s, doneOther)
 	case canceled:
-		g.cancel(p)
+		_, err := g.Payouts.Cancel(t.Context(), p.Merchant, p.ID)
+		g.Must(err)
 	}
-	return g.state(p).Payout, s
+	return stateOf(g, p).Payout, s
 }
 
 // claimed claims a payout to send it.
-func claimed(g stage, p payment.Payout) outgoing.ClaimedSend {
-	t := g.test()
+func claimed(g *coretest.Gateway, p payment.Payout) outgoing.ClaimedSend {
+	t := g.T
 	t.Helper()
-	op := g.claimSends()
-	must(g, g.commit(op))
+	op := claimSends(g)
+	g.Must(g.Commit(op))
 	sends, _, _ := op.Result()
 	for _, s := range sends {
 		if s.Payout.ID == p.ID {
@@ -86,16 +88,9 @@ func claimed(g stage, p payment.Payout) outgoing.ClaimedSend {
 }
 
 // answered records an answer to a send.
-func answered(g stage, s outgoing.ClaimedSend, answer processor.TransferAnswer) {
-	g.test().Helper()
-	must(g, g.commit(g.executor().NewRecordSendOp(s, answer)))
-}
-
-func must(g stage, err error) {
-	g.test().Helper()
-	if err != nil {
-		g.test().Fatal(err)
-	}
+func answered(g *coretest.Gateway, s outgoing.ClaimedSend, answer processor.TransferAnswer) {
+	g.T.Helper()
+	g.Must(g.Commit(g.Outgoing.NewRecordSendOp(s, answer)))
 }
 
 // claimOf claims a payout to send it.
@@ -199,22 +194,22 @@ func wantSame(t *testing.T, when string, got, want any) {
 // decided again: after its transaction was rolled back, as by a conflict, with the same
 // result; and after it was committed, as if that was unknown, without a further change.
 // It returns the error of the first commit.
-func decide(g stage, op write.Operation, p payment.Payout, result func() any, check func()) error {
-	t := g.test()
+func decide(g *coretest.Gateway, op write.Operation, p payment.Payout, result func() any, check func()) error {
+	t := g.T
 	t.Helper()
-	before := g.state(p)
-	g.rollBack(op)
+	before := stateOf(g, p)
+	rollBack(g, op)
 	first := result()
-	wantSame(t, "rolled back", g.state(p), before)
-	err := g.commit(op)
+	wantSame(t, "rolled back", stateOf(g, p), before)
+	err := g.Commit(op)
 	wantSame(t, "decided after a rollback", result(), first)
 	check()
 	if err != nil {
 		return err
 	}
-	after := g.state(p)
-	must(g, g.commit(op))
-	again := g.state(p)
+	after := stateOf(g, p)
+	g.Must(g.Commit(op))
+	again := stateOf(g, p)
 	if again.Step == payment.StepAccepted { // it is only looked up later
 		again.NextAt, again.Lookups = after.NextAt, after.Lookups
 	}
@@ -223,11 +218,11 @@ func decide(g stage, op write.Operation, p payment.Payout, result func() any, ch
 }
 
 // wantSends compares the outcomes of a payout's sends.
-func wantSends(g stage, p payment.Payout, want ...store.SendOutcome) {
-	t := g.test()
+func wantSends(g *coretest.Gateway, p payment.Payout, want ...store.SendOutcome) {
+	t := g.T
 	t.Helper()
 	var got []store.SendOutcome
-	for i, s := range g.state(p).Sends {
+	for i, s := range stateOf(g, p).Sends {
 		if got = append(got, s.Outcome); s.Number != int64(i)+1 {
 			t.Errorf("send %d has number %d", i+1, s.Number)
 		}
@@ -239,10 +234,10 @@ func wantSends(g stage, p payment.Payout, want ...store.SendOutcome) {
 
 // wantState compares what is stored about a payout. before is what was available and
 // held before it was requested.
-func wantState(g stage, p payment.Payout, before ledger.Balances, want wanted) {
-	t := g.test()
+func wantState(g *coretest.Gateway, p payment.Payout, before ledger.Balances, want wanted) {
+	t := g.T
 	t.Helper()
-	got := g.state(p)
+	got := stateOf(g, p)
 	if got.Status != want.status || got.Step != want.step {
 		t.Errorf("it is %s/%s, want %s/%s", got.Status, got.Step, want.status, want.step)
 	}
@@ -251,7 +246,7 @@ func wantState(g stage, p payment.Payout, before ledger.Balances, want wanted) {
 	if a, h := before[ledger.Available]-got.Balances[ledger.Available], got.Balances[ledger.Held]-before[ledger.Held]; a != taken[0] || h != taken[1] {
 		t.Errorf("%d taken from available, %d held; the money should be %s", a, h, want.funds)
 	}
-	switch wait := got.NextAt.Sub(g.now()); {
+	switch wait := got.NextAt.Sub(g.Clock.Now()); {
 	case want.next == 0:
 		if !got.NextAt.IsZero() {
 			t.Errorf("due after %v, want never", wait)
@@ -278,29 +273,15 @@ func balancesOf(g *coretest.Gateway) ledger.Balances {
 	return b
 }
 
-// engineRows is the distance of the rows of a table that also run on every engine.
-const engineRows = 6
-
-// eachRow runs the rows of a table in memory, and some of them also on every engine:
-// both must agree. Each has a merchant of its own.
-func eachRow[R any](t *testing.T, rows []R, name func(R) string, run func(g stage, row R)) {
+// eachRow runs the rows of a table, each on a gateway of its own.
+func eachRow[R any](t *testing.T, rows []R, name func(R) string, run func(g *coretest.Gateway, row R)) {
 	t.Helper()
-	t.Run("memory", func(t *testing.T) {
-		for _, row := range rows {
-			t.Run(name(row), func(t *testing.T) {
-				m := newMemory(t)
-				run(m, row)
-				m.WantProven()
-			})
-		}
-	})
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		for i := 0; i < len(rows); i += engineRows {
-			t.Run(name(rows[i]), func(t *testing.T) {
-				g := g.For(t)
-				run(onGateway{g}, rows[i])
+	for _, row := range rows {
+		t.Run(name(row), func(t *testing.T) {
+			coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+				run(g, row)
 				g.WantProven()
 			})
-		}
-	})
+		})
+	}
 }

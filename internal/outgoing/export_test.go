@@ -1,8 +1,6 @@
 package outgoing
 
 import (
-	"time"
-
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
@@ -29,18 +27,6 @@ func (e *Executor) Guard(s *ClaimedSend) func() error {
 // NewClaimSends is the operation of [Executor.Claim].
 func (e *Executor) NewClaimSends(due store.Due, limit int) *ClaimSends {
 	return e.newClaim(due, limit, e.Processors.Find(due.Processor).Profile())
-}
-
-// By makes another process the one that claims, on a database restored at that time.
-func (v *claimSends) By(node payment.ID, restoredAt time.Time) *ClaimSends {
-	v.node, v.restoredAt, v.provedAt = node, restoredAt, restoredAt
-	return v
-}
-
-// By makes another process the one that claims.
-func (v *claimLookUps) By(node payment.ID) *ClaimLookUps {
-	v.node = node
-	return v
 }
 
 // Result is the result of [Executor.Claim].
