@@ -13,6 +13,7 @@ import (
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/query"
+	"github.com/porteira/porteira/internal/store"
 )
 
 type disputeCommand struct {
@@ -25,7 +26,6 @@ type disputeCommand struct {
 
 type disputeList struct {
 	listFlags
-	merchantArgument
 
 	Status payment.DisputeStatus `help:"Only those with this status." placeholder:"STATUS"`
 }
@@ -105,29 +105,14 @@ func (c *disputeList) Run(r *runner, root *commands) error {
 	if err != nil {
 		return err
 	}
-	if err := c.of(c.merchantArgument); err != nil {
-		return err
-	}
-	return r.admin(&root.Dispute.settings, func(a *app.Admin) error {
-		v, err := c.open(r, a)
-		if err != nil {
-			return err
-		}
-		v.Status = status
-		list, err := query.Disputes(r.ctx, a.Store, v.Filter)
-		if err != nil {
-			return err
-		}
-		views, rows := make([]disputeView, len(list.Orders)), [][]string{{"CREATED", "ID", "KIND", "STATUS", "AMOUNT", "RESPOND BY", "MERCHANT"}}
-		for i := range list.Orders {
-			d := &list.Orders[i].Dispute
-			views[i] = viewDispute(d)
-			views[i].Merchant = v.names[d.Merchant]
-			rows = append(rows, []string{tableTime(d.CreatedAt, v.now), d.ID.String(), string(d.Kind), string(d.Status), d.Amount.Decimal(), tableTime(d.RespondBy, v.now), oneLine(views[i].Merchant)})
-		}
-		err = r.out.show(views, func(w io.Writer) { tableOr(w, fit(rows, 6), "No disputes.") })
-		sayRest(r, &list)
-		return err
+	return list(r, &root.Dispute.settings, &c.listFlags, lister[store.DefendedDispute, disputeView]{
+		Filter: query.Filter{Status: status}, read: query.Disputes,
+		head: []string{"CREATED", "ID", "KIND", "STATUS", "AMOUNT", "RESPOND BY", "MERCHANT"}, cut: [][]int{{6}}, none: "No disputes.",
+		show: func(o *store.DefendedDispute, names map[payment.ID]string, now time.Time) (disputeView, []string, error) {
+			d, v := &o.Dispute, viewDispute(&o.Dispute)
+			v.Merchant = names[d.Merchant]
+			return v, []string{tableTime(d.CreatedAt, now), d.ID.String(), string(d.Kind), string(d.Status), d.Amount.Decimal(), tableTime(d.RespondBy, now), v.Merchant}, nil
+		},
 	})
 }
 

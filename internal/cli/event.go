@@ -93,24 +93,12 @@ func viewDelivery(d *store.Delivery, merchant string) deliveryView {
 
 // Run lists events.
 func (c *eventList) Run(r *runner, root *commands) error {
-	return r.admin(&root.Event.settings, func(a *app.Admin) error {
-		v, err := c.open(r, a)
-		if err != nil {
-			return err
-		}
-		list, err := query.Events(r.ctx, a.Store, v.Filter)
-		if err != nil {
-			return err
-		}
-		views, rows := make([]eventView, len(list.Orders)), [][]string{{"CREATED", "EVENT", "NUMBER", "TYPE", "MERCHANT"}}
-		for i := range list.Orders {
-			e := &list.Orders[i]
-			views[i] = eventView{Merchant: v.names[e.Merchant], Number: e.Number, Subject: e.Subject.String(), Event: query.MaskEvent(e.Body)}
-			rows = append(rows, []string{tableTime(e.CreatedAt, v.now), payment.PublicEventID(e.ID), strconv.FormatInt(e.Number, 10), string(e.Type), oneLine(v.names[e.Merchant])})
-		}
-		err = r.out.show(views, func(w io.Writer) { tableOr(w, fit(rows, 4), "No events.") })
-		sayRest(r, &list)
-		return err
+	return list(r, &root.Event.settings, &c.listFlags, lister[payment.Event, eventView]{
+		read: query.Events, head: []string{"CREATED", "EVENT", "NUMBER", "TYPE", "MERCHANT"}, cut: [][]int{{4}}, none: "No events.",
+		show: func(e *payment.Event, names map[payment.ID]string, now time.Time) (eventView, []string, error) {
+			v := eventView{Merchant: names[e.Merchant], Number: e.Number, Subject: e.Subject.String(), Event: query.MaskEvent(e.Body)}
+			return v, []string{tableTime(e.CreatedAt, now), payment.PublicEventID(e.ID), strconv.FormatInt(e.Number, 10), string(e.Type), v.Merchant}, nil
+		},
 	})
 }
 
@@ -139,30 +127,16 @@ func (c *deliveryList) Run(r *runner, root *commands) error {
 	if err != nil {
 		return err
 	}
-	return r.admin(&root.Delivery.settings, func(a *app.Admin) error {
-		v, err := c.open(r, a)
-		if err != nil {
-			return err
-		}
-		v.Status = state
-		list, err := query.Deliveries(r.ctx, a.Store, v.Filter)
-		if err != nil {
-			return err
-		}
-		views, rows := make([]deliveryView, len(list.Orders)), [][]string{{"CREATED", "ID", "STATE", "TRIES", "NEXT", "EVENT", "HOST"}}
-		for i, d := range list.Orders {
-			views[i] = viewDelivery(d, v.names[d.Merchant])
-			next := within(d.NextAt, v.now)
+	return list(r, &root.Delivery.settings, &c.listFlags, lister[*store.Delivery, deliveryView]{
+		Filter: query.Filter{Status: state}, read: query.Deliveries,
+		head: []string{"CREATED", "ID", "STATE", "TRIES", "NEXT", "EVENT", "HOST"}, cut: [][]int{{6}}, none: "No deliveries.",
+		show: func(o **store.Delivery, names map[payment.ID]string, now time.Time) (deliveryView, []string, error) {
+			d, v, next := *o, viewDelivery(*o, names[(*o).Merchant]), within((*o).NextAt, now)
 			if !d.ClaimedBy.IsZero() {
 				next = "now"
 			}
-			rows = append(rows, []string{
-				tableTime(d.CreatedAt, v.now), d.ID.String(), string(d.State), strconv.Itoa(d.Attempts), next, strconv.FormatInt(d.EventNumber, 10), oneLine(views[i].Host),
-			})
-		}
-		err = r.out.show(views, func(w io.Writer) { tableOr(w, fit(rows, 6), "No deliveries.") })
-		sayRest(r, &list)
-		return err
+			return v, []string{tableTime(d.CreatedAt, now), d.ID.String(), string(d.State), strconv.Itoa(d.Attempts), next, strconv.FormatInt(d.EventNumber, 10), v.Host}, nil
+		},
 	})
 }
 

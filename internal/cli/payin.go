@@ -2,6 +2,7 @@ package cli
 
 import (
 	"io"
+	"time"
 
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/payment"
@@ -29,37 +30,13 @@ func (c *payinList) Run(r *runner, root *commands) error {
 	if err != nil {
 		return err
 	}
-	return r.admin(&root.Payin.settings, func(a *app.Admin) error {
-		v, err := c.open(r, a)
-		if err != nil {
-			return err
-		}
-		if err := v.at(r, a, c.Account); err != nil {
-			return err
-		}
-		v.Status = status
-		list, err := query.Payins(r.ctx, a.Store, v.Filter)
-		if err != nil {
-			return err
-		}
-		views, rows := make([]orderView, len(list.Orders)), [][]string{{"CREATED", "ID", "STATUS", "METHOD", "AMOUNT", "ACCOUNT", "MERCHANT"}}
-		for i := range list.Orders {
-			p := &list.Orders[i]
-			if views[i], err = viewPayin(p, v.names[p.Merchant], nil); err != nil {
-				return err
-			}
-			last := v.names[p.Merchant]
-			if c.Merchant != "" {
-				last = p.ReferenceID
-			}
-			rows = append(rows, []string{tableTime(p.CreatedAt, v.now), p.ID.String(), string(p.Status), methodWord(p.Method), p.Amount.Decimal(), p.Processor, oneLine(last)})
-		}
-		if c.Merchant != "" {
-			rows[0][6] = "REFERENCE"
-		}
-		err = r.out.show(views, func(w io.Writer) { tableOr(w, fit(fit(rows, 5, 6), 2), "No pay-ins.") })
-		sayRest(r, &list)
-		return err
+	return list(r, &root.Payin.settings, &c.listFlags, lister[payment.Payin, orderView]{
+		Filter: query.Filter{Status: status, Account: c.Account}, read: query.Payins,
+		head: []string{"CREATED", "ID", "STATUS", "METHOD", "AMOUNT", "ACCOUNT", c.lastHead()}, cut: [][]int{{5, 6}, {2}}, none: "No pay-ins.",
+		show: func(p *payment.Payin, names map[payment.ID]string, now time.Time) (orderView, []string, error) {
+			v, err := viewPayin(p, names[p.Merchant], nil)
+			return v, []string{tableTime(p.CreatedAt, now), p.ID.String(), string(p.Status), methodWord(p.Method), p.Amount.Decimal(), p.Processor, c.last(names[p.Merchant], p.ReferenceID)}, err
+		},
 	})
 }
 

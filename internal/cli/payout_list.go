@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/payment"
@@ -14,7 +15,6 @@ import (
 type payoutList struct {
 	listFlags
 	accountFlag
-	merchantArgument
 
 	Status payment.PayoutStatus `help:"Only those with this status; those that need approval are PENDING at step approval." placeholder:"STATUS"`
 }
@@ -25,39 +25,14 @@ func (c *payoutList) Run(r *runner, root *commands) error {
 	if err != nil {
 		return err
 	}
-	if err := c.of(c.merchantArgument); err != nil {
-		return err
-	}
-	return r.admin(&root.Payout.settings, func(a *app.Admin) error {
-		v, err := c.open(r, a)
-		if err != nil {
-			return err
-		}
-		if err := v.at(r, a, c.Account); err != nil {
-			return err
-		}
-		v.Status = status
-		list, err := query.Payouts(r.ctx, a.Store, v.Filter)
-		if err != nil {
-			return err
-		}
-		views, rows := make([]orderView, len(list.Orders)), [][]string{{"CREATED", "ID", "STATUS", "STEP", "AMOUNT", "ACCOUNT", "MERCHANT"}}
-		for i := range list.Orders {
-			p := &list.Orders[i]
+	return list(r, &root.Payout.settings, &c.listFlags, lister[payment.Payout, orderView]{
+		Filter: query.Filter{Status: status, Account: c.Account}, read: query.Payouts,
+		head: []string{"CREATED", "ID", "STATUS", "STEP", "AMOUNT", "ACCOUNT", c.lastHead()}, cut: [][]int{{5, 6}, {3}}, none: "No payouts.",
+		show: func(p *payment.Payout, names map[payment.ID]string, now time.Time) (orderView, []string, error) {
 			masked := query.MaskPayout(*p)
-			views[i] = viewPayout(&masked, v.names[p.Merchant])
-			last := v.names[p.Merchant]
-			if c.Merchant != "" {
-				last = p.ReferenceID
-			}
-			rows = append(rows, []string{tableTime(p.CreatedAt, v.now), p.ID.String(), string(p.Status), stepWord(p), p.Amount.Decimal(), p.Processor, oneLine(last)})
-		}
-		if c.Merchant != "" {
-			rows[0][6] = "REFERENCE"
-		}
-		err = r.out.show(views, func(w io.Writer) { tableOr(w, fit(fit(rows, 5, 6), 3), "No payouts.") })
-		sayRest(r, &list)
-		return err
+			row := []string{tableTime(p.CreatedAt, now), p.ID.String(), string(p.Status), stepWord(p), p.Amount.Decimal(), p.Processor, c.last(names[p.Merchant], p.ReferenceID)}
+			return viewPayout(&masked, names[p.Merchant]), row, nil
+		},
 	})
 }
 

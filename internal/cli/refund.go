@@ -2,6 +2,7 @@ package cli
 
 import (
 	"io"
+	"time"
 
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/payment"
@@ -29,30 +30,13 @@ func (c *refundList) Run(r *runner, root *commands) error {
 	if err != nil {
 		return err
 	}
-	return r.admin(&root.Refund.settings, func(a *app.Admin) error {
-		v, err := c.open(r, a)
-		if err != nil {
-			return err
-		}
-		if err := v.at(r, a, c.Account); err != nil {
-			return err
-		}
-		v.Status = status
-		list, err := query.Refunds(r.ctx, a.Store, v.Filter)
-		if err != nil {
-			return err
-		}
-		views, rows := make([]orderView, len(list.Orders)), [][]string{{"CREATED", "ID", "STATUS", "AMOUNT", "ORIGIN", "MERCHANT"}}
-		for i := range list.Orders {
-			p := &list.Orders[i]
-			if views[i], err = viewRefund(p, v.names[p.Merchant]); err != nil {
-				return err
-			}
-			rows = append(rows, []string{tableTime(p.CreatedAt, v.now), p.ID.String(), string(p.Status), p.Amount.Decimal(), string(p.Origin), oneLine(v.names[p.Merchant])})
-		}
-		err = r.out.show(views, func(w io.Writer) { tableOr(w, fit(rows, 5), "No refunds.") })
-		sayRest(r, &list)
-		return err
+	return list(r, &root.Refund.settings, &c.listFlags, lister[payment.Refund, orderView]{
+		Filter: query.Filter{Status: status, Account: c.Account}, read: query.Refunds,
+		head: []string{"CREATED", "ID", "STATUS", "AMOUNT", "ORIGIN", "MERCHANT"}, cut: [][]int{{5}}, none: "No refunds.",
+		show: func(p *payment.Refund, names map[payment.ID]string, now time.Time) (orderView, []string, error) {
+			v, err := viewRefund(p, names[p.Merchant])
+			return v, []string{tableTime(p.CreatedAt, now), p.ID.String(), string(p.Status), p.Amount.Decimal(), string(p.Origin), names[p.Merchant]}, err
+		},
 	})
 }
 
