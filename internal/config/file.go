@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"strings"
+
+	"github.com/porteira/porteira/internal/problem"
 )
 
 // envPrefix is the prefix of all environment variables of this program.
@@ -68,35 +70,15 @@ func fromEnvironment(environ []string) (values map[string]string, faults []error
 // nearest returns the end of an error about an unknown name: the most similar name,
 // formatted by show.
 func nearest(name string, show func(*Option) string) string {
-	best, least := -1, len(name)/2
+	var best *Option
 	for i := range Options {
-		if d := distance(name, Options[i].Name); d < least {
-			best, least = i, d
+		o := &Options[i]
+		if problem.IsNear(name, o.Name) && (best == nil || problem.Distance(name, o.Name) < problem.Distance(name, best.Name)) {
+			best = o
 		}
 	}
-	if best < 0 {
+	if best == nil {
 		return ": porteira config lists all options"
 	}
-	return "; did you mean " + show(&Options[best]) + "?"
-}
-
-// distance is the Levenshtein distance of a and b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return "; did you mean " + show(best) + "?"
 }

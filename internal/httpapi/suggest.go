@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/porteira/porteira/internal/problem"
 )
 
 // otherNames are what clients call some parameters, in lower case without separators, and the parameters
@@ -29,7 +31,7 @@ func (q *query) hint(name string) string {
 	}
 	for _, other := range known {
 		o := shortName(other)
-		if o == short || len(short) >= 4 && strings.Contains(o, short) || isNear(o, short) {
+		if o == short || len(short) >= 4 && strings.Contains(o, short) || problem.IsNear(o, short) {
 			return ": use " + other
 		}
 	}
@@ -40,40 +42,8 @@ func shortName(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
 }
 
-// Bounds of paths and names that are compared.
-const (
-	segmentsMax = 6
-	nearMax     = 64 // bytes
-)
-
-// isNear reports whether two words differ by a few letters only.
-func isNear(a, b string) bool {
-	if len(a) > nearMax || len(b) > nearMax {
-		return false
-	}
-	return distance(a, b) <= min(2, max(len(a), len(b))/4)
-}
-
-// distance is the number of bytes to insert, delete or replace (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0]++
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
-}
+// segmentsMax bounds the paths that are compared.
+const segmentsMax = 6
 
 // nearestPath is the path of a route that an unknown path may mean; "" if there is none. It repeats nothing
 // of the request.
@@ -102,7 +72,7 @@ func isNearPath(route, asked []string) bool {
 	for i, word := range route {
 		switch {
 		case strings.HasPrefix(word, "{") || word == asked[i]:
-		case isNear(word, strings.ToLower(asked[i])) || word == asked[i]+"s" || word+"s" == asked[i]:
+		case problem.IsNear(word, strings.ToLower(asked[i])) || word == asked[i]+"s" || word+"s" == asked[i]:
 			wrong++
 		default:
 			return false
