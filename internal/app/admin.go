@@ -297,14 +297,7 @@ func (a *Admin) awaitFollowed(ctx context.Context, v *store.Account) error {
 	if left <= 0 || left > followedWithin {
 		return nil
 	}
-	timer := a.Clock.NewTimer(left)
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return a.wait(ctx, left)
 }
 
 // Close closes the database.
