@@ -1,6 +1,7 @@
 package app
 
 import (
+	"fmt"
 	"net"
 
 	"github.com/porteira/porteira/internal/httpapi"
@@ -16,8 +17,8 @@ func (a *App) bounded(l net.Listener) *httpapi.Connections {
 	n := a.cfg.MaxConnections
 	if files := filesMax(); files > 0 && n > files/2 {
 		n = max(1, files/2)
-		a.log.Warn("connections limited below max-connections: the limit of open files is too low",
-			"connections", n, "max-connections", a.cfg.MaxConnections, "files", files)
+		a.log.Warn(fmt.Sprintf("at most %d connections are open at once, not the %d of max-connections: raise this process's limit of open files (ulimit -n, LimitNOFILE) from %d to %d",
+			n, a.cfg.MaxConnections, files, 2*a.cfg.MaxConnections))
 	}
 	share := a.cfg.MaxConnectionsPerAddress
 	if share == 0 {
