@@ -143,7 +143,7 @@ func TestCommands(t *testing.T) {
 		{"credential create Nobody", 1, "", "porteira: merchant \"Nobody\" not found: porteira merchant list lists all merchants\n"},
 		{"credential create Loja --allow-ip here", 2, "", "porteira: \"here\" is neither an IP address nor a network: write 203.0.113.7 or 203.0.113.0/24\n"},
 		{"credential create Loja --expires-in=-1h", 2, "", "porteira: --expires-in: write days or hours, such as 90d or 36h; at least 1h; porteira credential create --help explains it\n"},
-		{"credential list Loja", 0, "X-API-KEY LABEL SCOPES FROM CREATED EXPIRES REVOKED\nPTR till read payin:write 10.0.0.1/32 TIME \n", ""},
+		{"credential list Loja", 0, "X-API-KEY MERCHANT LABEL SCOPES FROM CREATED EXPIRES REVOKED CHANGED BY\nPTR Loja till read payin:write 10.0.0.1/32 TIME TIME os:USER\n", ""},
 		{"credential rotate x", 1, "", "porteira: credential \"x\" not found, or revoked: porteira credential list MERCHANT lists them\n"},
 		{"credential rotate x --overlap 8d", 2, "", "porteira: --overlap: write days or hours, from 0s to 7d, such as 24h; porteira credential rotate --help explains it\n"},
 		{"credential rotate x --overlap=-1s", 2, "", "porteira: --overlap: write days or hours, from 0s to 7d, such as 24h; porteira credential rotate --help explains it\n"},

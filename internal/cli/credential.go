@@ -20,7 +20,7 @@ type credentialCommand struct {
 	settings
 
 	Create credentialCreate `cmd:"" help:"Create a credential for a merchant's program."`
-	List   credentialList   `cmd:"" help:"List a merchant's credentials."`
+	List   credentialList   `cmd:"" help:"List credentials of a merchant, or of all, with their last change."`
 	Rotate credentialRotate `cmd:"" help:"Give a credential a new secret; the current one stays valid for a time."`
 	Revoke credentialRevoke `cmd:"" help:"Revoke a credential: it is refused within 2 seconds."`
 }
@@ -38,6 +38,10 @@ type credentialView struct {
 	RevokedAt  *time.Time     `json:"revokedAt,omitempty"`
 	// PreviousUntil is the end of the secret before the last rotation.
 	PreviousUntil *time.Time `json:"previousSecretEndsAt,omitempty"`
+	// Merchant, ChangedAt and ChangedBy are in lists only.
+	Merchant  string     `json:"merchant,omitempty"`
+	ChangedAt *time.Time `json:"changedAt,omitempty"`
+	ChangedBy string     `json:"changedBy,omitempty"`
 	// Damaged means that the row was changed outside the gateway: it is refused.
 	Damaged bool `json:"damaged,omitempty"`
 }
@@ -144,44 +148,77 @@ func parseNetwork(text string) (netip.Prefix, error) {
 }
 
 type credentialList struct {
-	Merchant string `arg:"" help:"The merchant's name."`
+	Merchant string `arg:"" help:"The merchant's name (default all)." optional:""`
 }
 
-// Run lists a merchant's credentials.
+// Run lists credentials.
 func (c *credentialList) Run(r *runner, root *commands) error {
 	return r.admin(&root.Credential.settings, func(a *app.Admin) error {
-		m, err := merchantNamed(r, a, c.Merchant)
+		merchants, err := a.Store.Merchants(r.ctx)
+		none := "No credentials: porteira credential create MERCHANT creates one."
+		if err == nil && c.Merchant != "" {
+			merchants = make([]store.Merchant, 1)
+			merchants[0], err = merchantNamed(r, a, c.Merchant)
+			none = fmt.Sprintf("No credentials: porteira credential create %q creates one.", merchants[0].Name)
+		}
 		if err != nil {
 			return err
 		}
-		list, err := a.Store.Credentials(r.ctx, m.ID)
-		if err != nil {
-			return err
-		}
-		views := make([]credentialView, len(list))
-		for i := range list {
-			views[i] = viewCredential(&list[i])
+		views := []credentialView{}
+		for i := range merchants {
+			list, err := credentialsOf(r, a, &merchants[i])
+			if err != nil {
+				return err
+			}
+			views = append(views, list...)
 		}
 		return r.out.show(views, func(w io.Writer) {
-			rows := [][]string{{"X-API-KEY", "LABEL", "SCOPES", "FROM", "CREATED", "EXPIRES", "REVOKED"}}
-			for i := range list {
-				l := &list[i]
-				from := make([]string, len(l.AllowedIPs))
-				for j, p := range l.AllowedIPs {
-					from[j] = p.String()
-				}
-				row := []string{
-					l.KeyID, l.Label, strings.Join(l.Scopes, " "), strings.Join(from, " "),
-					stamp(l.CreatedAt), stamp(l.ExpiresAt), stamp(l.RevokedAt),
-				}
-				if l.Damaged != nil { // none of the cells before it counts
-					row = append(row, "CHANGED OUTSIDE: refused; revoke it")
-				}
-				rows = append(rows, row)
+			rows := [][]string{{"X-API-KEY", "MERCHANT", "LABEL", "SCOPES", "FROM", "CREATED", "EXPIRES", "REVOKED", "CHANGED", "BY"}}
+			for i := range views {
+				rows = append(rows, credentialRow(&views[i]))
 			}
-			tableOr(w, rows, fmt.Sprintf("No credentials: porteira credential create %q creates one.", m.Name))
+			tableOr(w, rows, none)
 		})
 	})
+}
+
+func credentialRow(v *credentialView) []string {
+	from := make([]string, len(v.AllowedIPs))
+	for i, p := range v.AllowedIPs {
+		from[i] = p.String()
+	}
+	at := func(t *time.Time) string {
+		if t == nil {
+			return ""
+		}
+		return stamp(*t)
+	}
+	row := []string{
+		v.KeyID, v.Merchant, v.Label, strings.Join(v.Scopes, " "), strings.Join(from, " "),
+		stamp(v.CreatedAt), at(v.ExpiresAt), at(v.RevokedAt), at(v.ChangedAt), v.ChangedBy,
+	}
+	if v.Damaged { // none of the cells before it counts
+		row = append(row, "CHANGED OUTSIDE: refused; revoke it")
+	}
+	return row
+}
+
+// credentialsOf reads a merchant's credentials with their last changes, oldest first.
+func credentialsOf(r *runner, a *app.Admin, m *store.Merchant) ([]credentialView, error) {
+	list, err := a.Store.Credentials(r.ctx, m.ID)
+	if err != nil {
+		return nil, err
+	}
+	last, err := a.Store.LastChanges(r.ctx, m.ID, store.NounCredential)
+	views := make([]credentialView, len(list))
+	for i := range list {
+		views[i] = viewCredential(&list[i])
+		views[i].Merchant = m.Name
+		if e, ok := last[list[i].KeyID]; ok {
+			views[i].ChangedAt, views[i].ChangedBy = &e.CreatedAt, string(e.Actor)
+		}
+	}
+	return views, err
 }
 
 type credentialRevoke struct {

@@ -52,7 +52,7 @@ func TestListOfChangedCredentials(t *testing.T) {
 	s.run(0, "credential", "create", "Loja", "--label", "second", "--scope", "read")
 	s.exec("UPDATE credentials SET allowed_ips = 'junk' WHERE label = 'first'")
 	out, _ := s.run(0, "credential", "list", "Loja")
-	const want = "X-API-KEY LABEL SCOPES FROM CREATED EXPIRES REVOKED\nPTR first read TIME CHANGED OUTSIDE: refused; revoke it\nPTR second read TIME \n"
+	const want = "X-API-KEY MERCHANT LABEL SCOPES FROM CREATED EXPIRES REVOKED CHANGED BY\nPTR Loja first read TIME TIME os:USER CHANGED OUTSIDE: refused; revoke it\nPTR Loja second read TIME TIME os:USER\n"
 	if out != want {
 		t.Errorf("the list is %q, want %q", out, want)
 	}

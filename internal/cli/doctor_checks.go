@@ -29,6 +29,9 @@ const (
 	certificateWrong = 7 * 24 * time.Hour
 	certificateNoted = 30 * 24 * time.Hour
 
+	// restoreNoted is how long a restore is noted.
+	restoreNoted = 7 * 24 * time.Hour
+
 	// overdueAfter is how long work may be due: a gateway that runs claims it within seconds.
 	overdueAfter = 10 * time.Minute
 
@@ -95,7 +98,14 @@ func (d *doctor) database() (findings []processor.Finding, err error) {
 	if err := d.a.CheckRestore(); err != nil {
 		findings = append(findings, processor.Finding{Check: "restore", Problem: detail(err), Action: "docs/disk.md says what follows a restore."})
 	}
-	return findings, nil
+	inst, err := d.a.Store.ReadInstallation(d.ctx)
+	if err == nil && !inst.ProvedAt.IsZero() && d.a.Clock.Now().Sub(inst.ProvedAt) < restoreNoted {
+		findings = append(findings, processor.Finding{
+			Check: "restore", Detail: "an older copy of the database was started at " + stamp(inst.ProvedAt) + ": secrets that were revoked or replaced after it was made are valid again",
+			Action: "Compare porteira credential list and porteira audit list with what you know, and repeat what is missing (docs/disk.md).",
+		})
+	}
+	return findings, err
 }
 
 // merchants finds those whose settings were changed outside the gateway.

@@ -199,6 +199,32 @@ func (s *shell) restored() {
 	}
 }
 
+// After a restore the doctor names the lists that show what was undone, and credential list has the last
+// change of every credential.
+func TestDoctorAfterARestore(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.run(0, "merchant", "create", "Loja")
+	s.run(0, "merchant", "create", "Outra")
+	s.run(0, "credential", "create", "Loja", "--label", "till")
+	s.run(0, "credential", "create", "Outra", "--label", "shop")
+	if out := s.doctor(0); strings.Contains(out, "restore") {
+		t.Errorf("before the restore:\n%s", out)
+	}
+	const note = " note restore: an older copy of the database was started at TIME: secrets that were revoked or replaced after it was made are valid again\n Compare porteira credential list and porteira audit list with"
+	s.exec("UPDATE installation SET proved_at = 1000000 * (strftime('%s', 'now') - 3600)")
+	if out := s.doctor(0); !strings.Contains(out, note) {
+		t.Errorf("%q is not in\n%s", note, out)
+	}
+	if out, _ := s.run(0, "credential", "list"); !strings.Contains(out, "PTR Loja till ") || !strings.Contains(out, "PTR Outra shop ") || strings.Count(out, " TIME TIME ") != 2 {
+		t.Errorf("the list is %q", out)
+	}
+	s.exec("UPDATE installation SET proved_at = proved_at - 1000000 * 8 * 24 * 3600")
+	if out := s.doctor(0); strings.Contains(out, "restore") {
+		t.Errorf("a week later:\n%s", out)
+	}
+}
+
 // Beside a running gateway, on both engines, the doctor finds it and nothing wrong; on a server
 // that may lose commits it says which setting is unsafe.
 func TestDoctorBesideAGateway(t *testing.T) {

@@ -111,7 +111,7 @@ func (c *Cluster) Join(ctx context.Context, outside Mark, alone bool) error {
 	case startRestored:
 		c.logRestored(ctx, was.Epoch, outside.Epoch)
 	case startCold:
-		c.Log.WarnContext(ctx, "the last process did not stop cleanly, or this is a copy of its database: payouts and refunds wait until the lists of their accounts were read", "lastHeartbeat", was.UpdatedAt)
+		c.Log.WarnContext(ctx, "the last process did not stop cleanly, or this is a copy of its database: payouts and refunds wait until the lists of their accounts were read; in a copy, secrets that were revoked later are valid again: porteira credential list", "lastHeartbeat", was.UpdatedAt)
 	case startContinuous:
 	}
 	c.Node.mu.Lock()
@@ -146,5 +146,5 @@ func (c *Cluster) begin(ctx context.Context, tx *store.Tx, inst store.Installati
 }
 
 func (c *Cluster) logRestored(ctx context.Context, epoch, outside int64) {
-	c.Log.ErrorContext(ctx, "the database is an older copy of itself: payouts and refunds wait until the lists of their accounts were read, and are looked up before they are sent", "epoch", epoch, "expected", outside)
+	c.Log.ErrorContext(ctx, "the database is an older copy of itself: payouts and refunds wait until the lists of their accounts were read, and are looked up before they are sent; secrets that were revoked or replaced later are valid again: porteira credential list", "epoch", epoch, "expected", outside)
 }
