@@ -12,7 +12,7 @@ import (
 // again is what another dispute of a payment does, after the first one was won.
 const again = `
 		payins disputed_amount:0→10000 status:PAID→DISPUTED version:5→6
-		+charges followed -
+		charges attempts:1→0 next_at:-→in 1m0s state:made→followed
 		+disputes OPEN 10000
 		+postings dispute_opened available -10000
 		+postings dispute_opened disputed 10000
@@ -56,7 +56,7 @@ func TestDisputesThatShareAnID(t *testing.T) {
 		{"lost, then no longer", "paid, its lost", "its won", reversed},
 		{"opened again after it was reversed", "paid, its lost, its won", "its open", `
 		payins disputed_amount:0→10000 status:PAID→DISPUTED version:6→7
-		+charges followed -
+		charges attempts:1→0 next_at:-→in 1m0s state:made→followed
 		+disputes OPEN 10000
 		+postings dispute_opened available -10000
 		+postings dispute_opened disputed 10000

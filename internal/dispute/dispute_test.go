@@ -14,9 +14,9 @@ import (
 	"github.com/porteira/porteira/internal/write"
 )
 
-// order is a pay-in of 100.00 in memory, of a merchant that has [coretest.Opening].
+// order is a pay-in of 100.00 of a merchant that has [coretest.Opening].
 type order struct {
-	*coretest.Memory
+	*coretest.Gateway
 
 	payin payment.Payin
 	parts int // payments of a part
@@ -24,8 +24,8 @@ type order struct {
 
 func newOrder(t *testing.T) *order {
 	t.Helper()
-	m := coretest.NewMemory(t, coretest.Opening)
-	return &order{Memory: m, payin: m.Payin("order", "")}
+	g := coretest.NewWith(t, coretest.Opening)
+	return &order{Gateway: g, payin: g.Payin(g.Merchant, "order", "")}
 }
 
 // happens is a history: "paid", "paid more 20" beyond the amount, "part 40" of it, "expired" or "failed", "refunded 40", or the id and the state of a reported
@@ -48,12 +48,9 @@ func (o *order) happens(list string) {
 			o.Must(o.Commit(o.receives(processor.ChargeReport{Lookup: processor.Found, State: map[string]processor.ChargeState{
 				"expired": processor.ChargeExpired, "failed": processor.ChargeFailed,
 			}[words[0]]})))
-		case words[0] == "refunded": // as no operation does yet
-			p := o.StoredPayin(o.payin.ID)
-			p.Status, p.RefundedAmount = payment.PayinPartiallyRefunded, reais(words[1])
-			if p.RefundedAmount == p.Amount {
-				p.Status = payment.PayinRefunded
-			}
+		case words[0] == "refunded":
+			o.Refund(o.payin, "refund", int64(reais(words[1])))
+			o.Send()
 		default:
 			o.Must(o.Commit(o.reports(what)))
 		}
@@ -196,7 +193,7 @@ var decisions = []struct{ name, given, reported, changes, again string }{
 		+events payin.disputed
 		+events dispute.opened`, ""},
 	{"of more than a refund has left", "paid, refunded 40", "D open", `
-		payins disputed_amount:0→6000 status:PARTIALLY_REFUNDED→DISPUTED version:3→4
+		payins disputed_amount:0→6000 status:PARTIALLY_REFUNDED→DISPUTED version:4→5
 		+disputes OPEN 6000
 		+cases dispute_unexpected 4000 reason:more_than_received reported:10000
 		+postings dispute_opened available -6000
@@ -204,7 +201,7 @@ var decisions = []struct{ name, given, reported, changes, again string }{
 		+events payin.disputed
 		+events dispute.opened`, ""},
 	{"won, after a part was refunded", "paid, refunded 40, D open", "D won", `
-		payins disputed_amount:6000→0 status:DISPUTED→PARTIALLY_REFUNDED version:4→5
+		payins disputed_amount:6000→0 status:DISPUTED→PARTIALLY_REFUNDED version:5→6
 		disputes closed_at:-→now remind_at:in 2880h0m0s→- status:OPEN→WON version:1→2
 		cases closed_at:-→now resolution:→proof
 		+postings dispute_won disputed -6000
@@ -212,7 +209,7 @@ var decisions = []struct{ name, given, reported, changes, again string }{
 		+events payin.dispute_won
 		+events dispute.closed`, ""},
 	{"reversed, after a part was refunded", "paid, refunded 40, D lost", "D reversed", `
-		payins disputed_amount:6000→0 status:CHARGEBACK→PARTIALLY_REFUNDED version:5→6
+		payins disputed_amount:6000→0 status:CHARGEBACK→PARTIALLY_REFUNDED version:6→7
 		disputes status:LOST→REVERSED version:2→3
 		cases closed_at:-→now resolution:→proof
 		+postings chargeback_reversed clearing:bank -6000

@@ -69,14 +69,14 @@ var partlyPaid = []struct{ name, given, reported, changes string }{
 		+events payin.disputed
 		+events dispute.opened`},
 	{"of the surplus of a refunded order", "paid, refunded 100, paid more 20", "D open 20", `
-		payins disputed_amount:0→2000 status:REFUNDED→DISPUTED version:4→5
+		payins disputed_amount:0→2000 status:REFUNDED→DISPUTED version:5→6
 		+disputes OPEN 2000
 		+postings dispute_opened available -2000
 		+postings dispute_opened disputed 2000
 		+events payin.disputed
 		+events dispute.opened`},
 	{"the same, won", "paid, refunded 100, paid more 20, D open 20", "D won 20", `
-		payins disputed_amount:2000→0 status:DISPUTED→REFUNDED version:5→6
+		payins disputed_amount:2000→0 status:DISPUTED→REFUNDED version:6→7
 		disputes closed_at:-→now remind_at:in 2880h0m0s→- status:OPEN→WON version:1→2
 		+postings dispute_won disputed -2000
 		+postings dispute_won available 2000
@@ -119,7 +119,7 @@ func TestRestOfADisputedOrder(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			o := newOrder(t)
 			o.happens(row.given)
-			p := o.StoredPayin(o.payin.ID)
+			p := o.ReadPayin(o.payin)
 			if p.Status != row.status {
 				t.Errorf("it is %s, want %s", p.Status, row.status)
 			}
@@ -127,7 +127,7 @@ func TestRestOfADisputedOrder(t *testing.T) {
 				t.Errorf("%d are available, want %d", got, row.available)
 			}
 			paid := 0
-			for _, e := range o.Rows.Events {
+			for _, e := range o.Events() {
 				if e.Type == payment.EventPayinPaid {
 					paid++
 				}

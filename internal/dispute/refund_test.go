@@ -250,13 +250,9 @@ func TestRefundPaidAfterItFailedAndADispute(t *testing.T) {
 // accepts is the operation by which the merchant gives a dispute up.
 func (o *order) accepts(id string) write.Operation {
 	o.T.Helper()
-	for _, d := range o.Rows.Disputes {
-		if d.ExternalID == id {
-			return dispute.NewAccept(&d, o.Payins.Links)
-		}
-	}
-	o.T.Fatal("no dispute ", id)
-	return nil
+	d, err := o.Store.DisputeByExternalID(o.T.Context(), o.Merchant.ID, coretest.BankName, id)
+	o.Must(err)
+	return dispute.NewAccept(&d, o.Payins.Links)
 }
 
 // lost is the report of a dispute of which the payer's bank took an amount.

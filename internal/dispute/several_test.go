@@ -154,7 +154,7 @@ var afterChargebacks = []struct{ name, given, reported, changes string }{
 		+events payin.dispute_won
 		+events dispute.closed`},
 	{"the same, and a part was refunded", "paid, refunded 40, D lost 30, E open 30, D reversed", "E won", `
-		payins disputed_amount:3000→0 status:CHARGEBACK→PARTIALLY_REFUNDED version:7→8
+		payins disputed_amount:3000→0 status:CHARGEBACK→PARTIALLY_REFUNDED version:8→9
 		disputes closed_at:-→now remind_at:in 2880h0m0s→- status:OPEN→WON version:1→2
 		+postings dispute_won disputed -3000
 		+postings dispute_won available 3000
@@ -229,7 +229,7 @@ func TestSeveralDisputesOfAFeed(t *testing.T) {
 func TestDisputeOfAnotherOrder(t *testing.T) {
 	o := newOrder(t)
 	o.happens("paid, D open")
-	o.payin = o.Payin("other", "")
+	o.payin = o.Payin(o.Merchant, "other", "")
 	o.Must(o.Commit(o.receives(processor.ChargeReport{Payments: []processor.Payment{{ID: "C", Amount: o.payin.Amount, PaidAt: o.Clock.Now()}}})))
 	o.WantDecision(o.reports("D lost"), `
 		+cases dispute_unexpected 10000 status:PAID`, "")
@@ -292,7 +292,7 @@ func TestAnyHistoryOfDisputes(t *testing.T) {
 				b[ledger.Clearing(coretest.BankName)] != before[ledger.Clearing(coretest.BankName)]+m.sum(processor.DisputeLost) {
 				r.Fatalf("balances %v after %v, disputes %v of %v", b, before, m.state, m.amount)
 			}
-			if got, want := o.StoredPayin(o.payin.ID).Status, m.status(); got != want {
+			if got, want := o.ReadPayin(o.payin).Status, m.status(); got != want {
 				r.Fatalf("it is %s, want %s: disputes %v", got, want, m.state)
 			}
 		}

@@ -15,9 +15,11 @@ func TestCancelDecisions(t *testing.T) {
 	testDecisions(t, []decision{
 		{name: "pending", op: cancel, changes: `
 			payins next_at:in 1h0m0s→- status:PENDING→CANCELED version:2→3
+			charges attempts:1→0 next_at:-→now state:made→cancel
 			+events payin.canceled`},
 		{name: "pending with a part paid", given: "pay A 40", op: cancel, changes: `
 			payins next_at:in 1h0m0s→- status:PENDING→CANCELED version:3→4
+			charges attempts:1→0 next_at:-→now state:made→cancel
 			+events payin.canceled`},
 		{name: "canceled already", given: "cancel", op: cancel},
 		{name: "in analysis", given: "analyze", op: cancel, refused: problem.InvalidState},

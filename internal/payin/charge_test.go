@@ -2,6 +2,7 @@ package payin_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -20,14 +21,19 @@ var (
 	refused = processor.ChargeAnswer{Outcome: processor.Refused, Failure: &payment.Failure{Code: "limit", Message: "Over the limit."}}
 )
 
-// uncharged makes the order one whose charge has not been recorded.
+// uncharged begins another order, whose charge has not been recorded.
 func (s *story) uncharged() {
-	p := s.StoredPayin(s.payin.ID)
-	p.Details.PIX, p.Version = nil, 1
-	s.payin = *p
-	s.Rows.Charges = []store.Charge{{
-		Merchant: p.Merchant, Payin: p.ID, Number: 1, Account: coretest.BankName, State: store.ChargeWanted, MayExist: true, ClaimedBy: s.Node,
-	}}
+	s.T.Helper()
+	op, err := s.Payins.NewCreateOpOf(s.Merchant, coretest.PayinRequest("uncharged", ""), s.Node.ID())
+	s.Must(err)
+	s.Must(s.Commit(op))
+	s.payin = op.Payin
+}
+
+// setCharge sets columns of the work on the order's charge.
+func (s *story) setCharge(columns string) {
+	s.T.Helper()
+	s.Execute(fmt.Sprintf("UPDATE charges SET %s WHERE payin_id = x'%x'", columns, s.payin.ID[:]))
 }
 
 // recorded builds the record of an answer to the call for the order's charge, after what is
@@ -36,7 +42,7 @@ func recorded(answer processor.ChargeAnswer, given string, announce bool) func(s
 	return func(s *story) write.Operation {
 		s.uncharged()
 		s.happens(given)
-		return s.Payins.NewRecordCharge(s.payin, s.Node, answer, announce)
+		return s.Payins.NewRecordCharge(s.payin, s.Node.ID(), answer, announce)
 	}
 }
 
@@ -44,18 +50,8 @@ func recorded(answer processor.ChargeAnswer, given string, announce bool) func(s
 func recordedLate(answer processor.ChargeAnswer) func(s *story) write.Operation {
 	return func(s *story) write.Operation {
 		s.uncharged()
-		s.Rows.Charges[0].ClaimedBy = payment.ID{9}
-		return s.Payins.NewRecordCharge(s.payin, s.Node, answer, true)
-	}
-}
-
-// recordedAgain is recorded when the order has its charge.
-func recordedAgain(answer processor.ChargeAnswer) func(s *story) write.Operation {
-	return func(s *story) write.Operation {
-		charge := s.payin.Details.PIX
-		s.uncharged()
-		s.StoredPayin(s.payin.ID).Details.PIX = charge
-		return s.Payins.NewRecordCharge(s.payin, s.Node, answer, false)
+		s.setCharge("claimed_by = merchant_id")
+		return s.Payins.NewRecordCharge(s.payin, s.Node.ID(), answer, true)
 	}
 }
 
@@ -71,8 +67,6 @@ func TestRecordChargeDecisions(t *testing.T) {
 		{name: "charged after the answer, when it was canceled", op: recorded(charged, "cancel", true), changes: `
 			payins pix:map[expiresAt:0001-01-01T00:00:00Z qrcode:code txid:] processor_id:→p-1 version:2→3
 			charges claimed_by:this→- next_at:-→now outcome:→done`},
-		{name: "charged already", op: recordedAgain(charged), changes: `
-			charges attempts:0→1 claimed_by:this→- outcome:→done state:wanted→made`},
 		{name: "charged when it was canceled", op: recorded(charged, "cancel", false), changes: `
 			payins pix:map[expiresAt:0001-01-01T00:00:00Z qrcode:code txid:] processor_id:→p-1 version:2→3
 			charges claimed_by:this→- next_at:-→now outcome:→done`},
@@ -97,8 +91,6 @@ func TestRecordWithoutChargeDecisions(t *testing.T) {
 			payins next_at:in 1h0m0s→- status:PENDING→FAILED version:1→2
 			charges attempts:0→1 claimed_by:this→- may_exist:1→0 outcome:→refused state:wanted→ended
 			+events payin.failed`},
-		{name: "refused when it has a charge", op: recordedAgain(refused), changes: `
-			charges attempts:0→1 claimed_by:this→- may_exist:1→0 outcome:→refused state:wanted→ended`},
 		{name: "refused again", op: recorded(refused, "fail", false), changes: `
 			charges attempts:0→1 claimed_by:this→- may_exist:1→0 outcome:→refused state:wanted→ended`},
 		{name: "refused when it was canceled", op: recorded(refused, "cancel", false), changes: `
@@ -114,7 +106,7 @@ func TestRecordWithoutChargeDecisions(t *testing.T) {
 		{name: "later", op: recorded(processor.ChargeAnswer{Outcome: processor.Later}, "", false), changes: `
 			charges attempts:0→1 claimed_by:this→- may_exist:1→0 next_at:-→in 1s outcome:→later`},
 		{name: "unknown", op: func(s *story) write.Operation {
-			return s.Payins.NewRecordCharge(payment.Payin{Merchant: s.Merchant.ID, ID: payment.ID{1}}, s.Node, charged, false)
+			return s.Payins.NewRecordCharge(payment.Payin{Merchant: s.Merchant.ID, ID: payment.ID{1}}, s.Node.ID(), charged, false)
 		}, refused: problem.NotFound},
 	})
 }
@@ -124,22 +116,26 @@ func TestRecordWithoutChargeDecisions(t *testing.T) {
 func canceled(answer processor.CancelAnswer, calls int, given string) func(s *story) write.Operation {
 	return func(s *story) write.Operation {
 		s.happens("cancel")
-		s.Rows.Charges = []store.Charge{{
-			Merchant: s.payin.Merchant, Payin: s.payin.ID, Number: 1, Account: coretest.BankName, State: store.ChargeToCancel, MayExist: true,
-			ClaimedBy: s.Node, Attempts: calls, SentAt: s.Clock.Now().Add(-time.Minute),
-		}}
-		work := s.Rows.Charges[0]
+		node := s.Node.ID()
+		s.setCharge(fmt.Sprintf("state = 'cancel', claimed_by = x'%x', attempts = %d, outcome = '', next_at = 0", node[:], calls))
+		list, err := s.Store.Charges(s.T.Context(), s.payin.Merchant, s.payin.ID)
+		s.Must(err)
 		switch given {
 		case "another process":
-			s.Rows.Charges[0].ClaimedBy = payment.ID{9}
+			s.setCharge("claimed_by = merchant_id")
 		case "case":
-			s.Rows.Cases = append(s.Rows.Cases, store.Case{ID: payment.ID{8}, Merchant: s.payin.Merchant, Kind: store.CaseChargeOpen, Subject: s.payin.ID})
+			s.Must(s.Store.Transact(s.T.Context(), func(tx *store.Tx) error {
+				return tx.Apply(s.T.Context(), &store.Needs{}, func(_ *store.Loaded, c *store.Changes) error {
+					c.OpenCase(store.Case{ID: payment.ID{8}, Merchant: s.payin.Merchant, Kind: store.CaseChargeOpen, Subject: s.payin.ID})
+					return nil
+				})
+			}))
 		case "dismissed":
-			s.Rows.Charges[0].State, s.Rows.Charges[0].ClaimedBy = store.ChargeEnded, payment.ID{}
+			s.setCharge("state = 'ended', claimed_by = x''")
 		default:
 			s.happens(given)
 		}
-		return s.Payins.NewRecordCancel(work, answer)
+		return s.Payins.NewRecordCancel(list[0], answer)
 	}
 }
 

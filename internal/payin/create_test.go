@@ -30,7 +30,8 @@ func TestCreateDecisions(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			s := newStory(t)
 			s.happens(row.given)
-			op := s.Payins.NewCreateIn(s.Merchant, coretest.PayinRequest(row.reference, ""))
+			op, err := s.Payins.NewCreateOp(s.Merchant, coretest.PayinRequest(row.reference, ""))
+			s.Must(err)
 			s.WantDecision(op, row.changes, "")
 			if op.Fresh != row.fresh || op.Payin.Status != row.status || op.Payin.ReferenceID != row.reference {
 				t.Errorf("fresh %v, %s order %q; want %v, %s, %q", op.Fresh, op.Payin.Status, op.Payin.ReferenceID, row.fresh, row.status, row.reference)

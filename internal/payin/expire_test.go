@@ -23,9 +23,11 @@ func TestExpireDecisions(t *testing.T) {
 		}},
 		{name: "due", op: expire, changes: `
 			payins next_at:now→- status:PENDING→EXPIRED version:2→3
+			charges attempts:1→0 next_at:-→now state:made→cancel
 			+events payin.expired`},
 		{name: "due with a part paid", given: "pay A 40", op: expire, changes: `
 			payins next_at:now→- status:PENDING→EXPIRED version:3→4
+			charges attempts:1→0 next_at:-→now state:made→cancel
 			+events payin.expired`},
 		{name: "expired already", given: "expire", op: expire},
 		{name: "canceled", given: "cancel", op: expire},

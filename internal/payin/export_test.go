@@ -56,14 +56,6 @@ func (s *Service) NewRecordCancel(c store.Charge, answer processor.CancelAnswer)
 	return op
 }
 
-// NewCreateIn builds the operation that stores the order of r in memory, where nothing is
-// sealed.
-func (s *Service) NewCreateIn(m store.Merchant, r *wire.PayinRequest) *CreateOp {
-	p := s.newPayin(&m, r, s.Store.ExternalID(&m, r.Operation(), r.ReferenceID.V), m.Routes[0].Account)
-	in := store.GivenPayin(p, r.Fingerprint)
-	return &CreateOp{in: &in, Payin: p}
-}
-
 // Waiting is the number of requests that wait for the charge of another.
 func (s *Service) Waiting() (n int) {
 	s.mu.Lock()

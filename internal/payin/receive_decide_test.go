@@ -79,12 +79,12 @@ var receiveDecisions = []decision{
 		+postings received_unapplied unapplied 10000
 		+events payin.overpaid`},
 	{name: "paid", given: "pay A 100", op: receives("pay B 1"), changes: "payins unapplied_amount:0→100 version:3→4" + kept1},
-	{name: "partially refunded", given: "pay A 100, refund 40", op: receives("pay B 1"), changes: "payins unapplied_amount:0→100 version:3→4" + kept1},
-	{name: "refunded", given: "pay A 100, refund 100", op: receives("pay B 1"), changes: "payins unapplied_amount:0→100 version:3→4" + kept1},
+	{name: "partially refunded", given: "pay A 100, refund 40", op: receives("pay B 1"), changes: "payins unapplied_amount:0→100 version:4→5" + kept1},
+	{name: "refunded", given: "pay A 100, refund 100", op: receives("pay B 1"), changes: "payins unapplied_amount:0→100 version:4→5" + kept1},
 	{name: "disputed", given: "pay A 100, dispute open", op: receives("pay B 1"), changes: "payins unapplied_amount:0→100 version:4→5" + kept1},
 	{name: "charged back", given: "pay A 100, dispute lost", op: receives("pay B 1"), changes: "payins unapplied_amount:0→100 version:5→6" + kept1},
 	{name: "repays debt", given: "pay A 100, spend 70, dispute open", op: func(s *story) write.Operation {
-		s.payin = s.Payin("another order", "")
+		s.payin = s.Payin(s.Merchant, "another order", "")
 		return receives("pay B 100")(s)
 	}, changes: `
 		payins end_to_end_id:→EB next_at:in 1h0m0s→- paid_amount:0→10000 paid_at:-→now status:PENDING→PAID version:2→3
@@ -113,7 +113,7 @@ func TestReceiveStateDecisions(t *testing.T) {
 		{name: "nothing new", op: receives("nothing")},
 		{name: "analysis", op: receives("analyze"), changes: `
 			payins next_at:in 1h0m0s→- status:PENDING→PROCESSING version:2→3
-			+charges followed -
+			charges attempts:1→0 next_at:-→in 1m0s state:made→followed
 			+events payin.processing`},
 		{name: "analysis, reported again", given: "analyze", op: receives("analyze")},
 		{name: "analysis of a paid order", given: "pay A 100", op: receives("analyze")},
@@ -168,7 +168,7 @@ func TestReceiveUnidentifiedDecisions(t *testing.T) {
 	toPlatform := func(op write.Operation) write.Operation { return op.(*payin.Receive).ToPlatform() }
 	testDecisions(t, []decision{
 		{name: "an unknown order", op: func(s *story) write.Operation {
-			s.payin.ExternalID = s.ExternalID(payment.OperationPayin, "never requested")
+			s.payin.ExternalID = s.Store.ExternalID(&s.Merchant, payment.OperationPayin, "never requested")
 			return toPlatform(receives("pay A 55")(s))
 		}, changes: unidentified},
 		{name: "an unreadable id", op: func(s *story) write.Operation {
@@ -186,7 +186,7 @@ func TestReceiveUnidentifiedDecisions(t *testing.T) {
 			+postings received_unidentified clearing:other -5500
 			+postings received_unidentified unidentified 5500`},
 		{name: "a state of an unknown order", op: func(s *story) write.Operation {
-			s.payin.ExternalID = s.ExternalID(payment.OperationPayin, "never requested")
+			s.payin.ExternalID = s.Store.ExternalID(&s.Merchant, payment.OperationPayin, "never requested")
 			return receives("fail")(s)
 		}},
 	})

@@ -10,7 +10,6 @@ import (
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
-	"github.com/porteira/porteira/internal/store"
 )
 
 // Sequences of payments of one pay-in of 100.00: what happens, then the order's status
@@ -77,7 +76,7 @@ func TestReceiveStories(t *testing.T) {
 func (s *story) check(i int) {
 	s.T.Helper()
 	want := &receiveStories[i]
-	p := s.StoredPayin(s.payin.ID)
+	p := s.ReadPayin(s.payin)
 	status := string(p.Status)
 	if p.Late {
 		status += " late"
@@ -98,44 +97,44 @@ func (s *story) check(i int) {
 	}
 	s.checkEvents(want.events)
 	var cases []string
-	for _, v := range s.Rows.Cases {
-		if v.ClosedAt.IsZero() {
-			cases = append(cases, string(v.Kind))
-		}
+	open, err := s.Store.OpenCases(s.T.Context(), 100)
+	s.Must(err)
+	for _, v := range open {
+		cases = append(cases, string(v.Kind))
 	}
 	if got := strings.Join(cases, " "); got != want.cases {
 		s.T.Errorf("cases %q, want %q", got, want.cases)
 	}
 }
 
-// checkEvents compares the types of all events, and the status in the last event of each
+// checkEvents compares the types of all events, and the status in the last event of the
 // order with the stored order: an event shows the new status.
 func (s *story) checkEvents(want string) {
 	s.T.Helper()
 	var types []string
-	last := map[payment.ID]store.GivenEvent{}
-	for _, e := range s.Rows.Events {
+	var last payment.Event
+	for _, e := range s.Events() {
 		if strings.HasPrefix(string(e.Type), "dispute.") {
 			continue // of no order
 		}
 		types = append(types, string(e.Type))
-		last[e.Subject] = e
+		if e.Subject == s.payin.ID {
+			last = e
+		}
 	}
 	if got := strings.Join(types, " "); got != want {
 		s.T.Errorf("events %q, want %q", got, want)
 	}
-	stored := map[payment.ID]string{}
-	for _, p := range s.Rows.Payins {
-		stored[p.Payin.ID] = string(p.Payin.Status)
+	if last.Body == nil {
+		return
 	}
-	for _, p := range s.Rows.Payouts {
-		stored[p.Payout.ID] = string(p.Payout.Status)
+	var body struct {
+		Data struct {
+			Status payment.PayinStatus `json:"status"`
+		} `json:"data"`
 	}
-	for id, e := range last {
-		var data struct{ Status string }
-		s.Must(json.Unmarshal(e.Data, &data, json.MatchCaseInsensitiveNames(true)))
-		if data.Status != stored[id] {
-			s.T.Errorf("%s shows the status %q; the order is %s", e.Type, data.Status, stored[id])
-		}
+	s.Must(json.Unmarshal(last.Body, &body))
+	if stored := s.ReadPayin(s.payin).Status; body.Data.Status != stored {
+		s.T.Errorf("%s shows the status %q; the order is %s", last.Type, body.Data.Status, stored)
 	}
 }

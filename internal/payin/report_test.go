@@ -65,7 +65,7 @@ func TestReportsInOneBatch(t *testing.T) {
 func TestIncomeRepaysDebt(t *testing.T) {
 	s := newStory(t)
 	s.happens("pay A 100, spend 70, dispute open")
-	s.payin = s.Payin("other", "")
+	s.payin = s.Payin(s.Merchant, "other", "")
 	s.happens("pay B 100")
 	if b := s.Balances(); b[ledger.Owed] != 0 || b[ledger.Available] != 30_00 {
 		t.Errorf("owed %d, available %d, want 0 and 3000", b[ledger.Owed], b[ledger.Available])

@@ -15,17 +15,17 @@ import (
 	"github.com/porteira/porteira/internal/write"
 )
 
-// story is a sequence of events of one pay-in, in memory. Its merchant has no money.
+// story is a sequence of events of one pay-in. Its merchant has no money.
 type story struct {
-	*coretest.Memory
+	*coretest.Gateway
 
 	payin payment.Payin
 }
 
 func newStory(t *testing.T) *story {
 	t.Helper()
-	m := coretest.NewMemory(t, 0)
-	return &story{m, m.Payin("order", "")}
+	g := coretest.NewWith(t, 0)
+	return &story{g, g.Payin(g.Merchant, "order", "")}
 }
 
 func (s *story) happens(list string) {
@@ -44,15 +44,12 @@ func (s *story) step(words []string) {
 		s.Must(s.Commit(s.Payins.NewCancel(s.Merchant.ID, s.payin.ID)))
 	case "spend":
 		s.Spend(cents(words[1]))
-	case "refund": // as no operation does yet
-		p := s.StoredPayin(s.payin.ID)
-		p.Status, p.RefundedAmount = payment.PayinPartiallyRefunded, cents(words[1])
-		if p.RefundedAmount == p.Amount {
-			p.Status = payment.PayinRefunded
-		}
+	case "refund":
+		s.Refund(s.payin, "refund", int64(cents(words[1])))
+		s.Send()
 	case "unmatched":
 		order := s.payin
-		s.payin.ExternalID = s.ExternalID(payment.OperationPayin, "never requested")
+		s.payin.ExternalID = s.Store.ExternalID(&s.Merchant, payment.OperationPayin, "never requested")
 		op := s.receive(coretest.BankName, s.report("pay", "unmatched", words[1]))
 		s.Must(s.Commit(op.(*payin.Receive).ToPlatform()))
 		s.payin = order

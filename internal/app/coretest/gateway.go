@@ -99,8 +99,19 @@ func each(t *testing.T, engines []string, run func(t *testing.T, g *Gateway), ch
 	}
 }
 
-// New creates a gateway on a database of its own.
+// New creates a gateway on a database of its own, with a merchant that has a balance of [Opening].
 func New(t *testing.T, engine string, change ...func(e *env.Env)) *Gateway {
+	t.Helper()
+	return newGateway(t, engine, Opening, change)
+}
+
+// NewWith creates a gateway on SQLite, whose merchant has a balance. It is for tables of decisions.
+func NewWith(t *testing.T, opening money.Cents) *Gateway {
+	t.Helper()
+	return newGateway(t, "sqlite", opening, nil)
+}
+
+func newGateway(t *testing.T, engine string, opening money.Cents, change []func(e *env.Env)) *Gateway {
 	t.Helper()
 	e, clock := env.Virtual(Start, 1)
 	e.Webhooks = &Receivers{clock: clock}
@@ -108,19 +119,21 @@ func New(t *testing.T, engine string, change ...func(e *env.Env)) *Gateway {
 		f(&e)
 	}
 	g := open(t, storetest.Prepare(t, engine, e), e, clock, NewBank(), &Marker{})
-	g.newMerchant("Loja")
+	g.newMerchant("Loja", opening)
 	return g
 }
 
-// newMerchant creates the gateway's merchant, with a balance of Opening and no limits.
-func (g *Gateway) newMerchant(name string) {
+// newMerchant creates the gateway's merchant, with a balance and no limits.
+func (g *Gateway) newMerchant(name string, opening money.Cents) {
 	g.T.Helper()
 	var err error
 	g.Merchant, err = g.Merchants.Create(g.T.Context(), store.Merchant{Name: name, City: "SAO PAULO", Routes: payment.AllRoutes(BankName)}, "")
 	g.Must(err)
 	g.SetLimits(limits.Limits{})
 	g.Must(g.Store.Transact(g.T.Context(), func(tx *store.Tx) error { return tx.SetSetting(g.T.Context(), store.SettingSandbox, "true") }))
-	g.Must(g.Merchants.Fund(g.T.Context(), g.Merchant, Opening))
+	if opening > 0 {
+		g.Must(g.Merchants.Fund(g.T.Context(), g.Merchant, opening))
+	}
 }
 
 // SetLimits sets the limits of the gateway's merchant.

@@ -34,7 +34,7 @@ func newCounting(t *testing.T, status byte) (g *Gateway, count func(work func())
 	o.Connections = 1 // so every statement is prepared once
 	trips := countRoundTrips(t, &o, status)
 	g = open(t, o, e, clock, NewBank(), &Marker{})
-	g.newMerchant("Loja")
+	g.newMerchant("Loja", Opening)
 	return g, func(work func()) int64 {
 		before := trips.Load()
 		work()

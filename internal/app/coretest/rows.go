@@ -260,6 +260,6 @@ func (g *Gateway) For(t *testing.T) *Gateway {
 	other.T = t
 	list, err := g.Store.Merchants(t.Context())
 	g.Must(err)
-	other.newMerchant(fmt.Sprint(t.Name(), " ", len(list)))
+	other.newMerchant(fmt.Sprint(t.Name(), " ", len(list)), Opening)
 	return &other
 }

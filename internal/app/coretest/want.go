@@ -1,6 +1,7 @@
 package coretest
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/porteira/porteira/internal/ledger"
@@ -37,6 +38,30 @@ func (g *Gateway) WantPayin(p payment.Payin, status payment.PayinStatus, paid mo
 	if got.Status != status || got.PaidAmount != paid || len(list) != receipts {
 		g.T.Fatalf("pay-in is %s, paid %d in %d receipts; want %s, %d in %d\n%s", got.Status, got.PaidAmount, len(list), status, paid, receipts, g.Log)
 	}
+}
+
+// Balances are the merchant's accounts.
+func (g *Gateway) Balances() ledger.Balances {
+	g.T.Helper()
+	b, err := g.Store.Balances(g.T.Context(), g.Merchant.ID)
+	g.Must(err)
+	return b
+}
+
+// Spend pays available money of the merchant out.
+func (g *Gateway) Spend(amount money.Cents) {
+	g.T.Helper()
+	p := g.Payout(fmt.Sprint("spend ", amount), int64(amount))
+	g.Send()
+	g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+}
+
+// Events are the events of the merchant, oldest first.
+func (g *Gateway) Events() []payment.Event {
+	g.T.Helper()
+	list, err := g.Store.Events(g.T.Context(), g.Merchant.ID, 0, 1000)
+	g.Must(err)
+	return list
 }
 
 // WantBalances compares the merchant's accounts in cents, and checks that all accounts
