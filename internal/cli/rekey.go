@@ -10,7 +10,10 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-type rekeyCommand struct{ settings }
+type rekeyCommand struct {
+	settings
+	author
+}
 
 // Help is printed with the usage of the command.
 func (c *rekeyCommand) Help() string {
@@ -21,12 +24,16 @@ interrupted and run again. The exit code is 1 if something still needs the old k
 
 // Run seals everything with the present master key.
 func (c *rekeyCommand) Run(r *runner) error {
+	by, err := c.author.author()
+	if err != nil {
+		return err
+	}
 	return r.admin(&c.settings, func(a *app.Admin) error {
 		var result struct {
 			Tables []store.Rekeyed `json:"tables"`
 			Left   int64           `json:"left"` // values that may need a retired key
 		}
-		err := a.Store.Rekey(r.ctx, func(t store.Rekeyed) {
+		err := a.Store.Rekey(r.ctx, by, func(t store.Rekeyed) {
 			result.Tables = append(result.Tables, t)
 			result.Left += t.Changed + t.Damaged
 		})

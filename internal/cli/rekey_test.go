@@ -22,7 +22,8 @@ func TestRekey(t *testing.T) {
 	}{
 		{alone, "merchant list", 1, "put the old one into retired-master-keys"},
 		{both, "merchant list", 0, "Loja"},
-		{both, "rekey", 0, "Nothing in the database needs an old key."},
+		{both, "rekey --as ana --reason leaver", 0, "Nothing in the database needs an old key."},
+		{both, "audit list --as ana --merchant platform", 0, "ana master key replace"},
 		{both, "rekey", 0, "Nothing in the database needs an old key."},
 		{alone, "merchant list", 0, "Loja"},
 		{alone, "verify", 0, "no defects"},

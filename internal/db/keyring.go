@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
@@ -178,6 +179,14 @@ func (k *Keyring) Open(a AssociatedData, sealed []byte) ([]byte, error) {
 // IsPresent reports whether a value was sealed with the present master key.
 func (k *Keyring) IsPresent(sealed []byte) bool {
 	return len(sealed) >= sealHead && sealed[0] == sealVersion && [4]byte(sealed[1:sealHead]) == k.sealers[0].id
+}
+
+// KeyOf names the master key that a value was sealed with, "" if it is no sealed value.
+func KeyOf(sealed []byte) string {
+	if len(sealed) < sealHead || sealed[0] != sealVersion {
+		return ""
+	}
+	return hex.EncodeToString(sealed[1:sealHead])
 }
 
 // MAC is the keyed hash (HMAC-SHA256) of data under the purpose's own key.

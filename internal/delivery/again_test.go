@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/wire"
@@ -16,7 +17,7 @@ import (
 func TestAcceptedEventsAreNotSentAgainAfterTheirRemoval(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		keep(g, 24*time.Hour)
-		e, _, err := g.Endpoints.Create(t.Context(), g.Merchant.ID, &wire.EndpointRequest{
+		e, _, err := g.Endpoints.Create(t.Context(), actor.System, g.Merchant.ID, &wire.EndpointRequest{
 			URL: wire.Some("https://shop.example/events"), Events: wire.Some([]string{string(payment.EventPayinCanceled)}),
 		})
 		g.Must(err)
@@ -36,7 +37,7 @@ func TestAcceptedEventsAreNotSentAgainAfterTheirRemoval(t *testing.T) {
 			remove(g)
 		}
 		for _, enabled := range []bool{false, true} {
-			_, err := g.Endpoints.Change(t.Context(), e.Merchant, e.ID, &wire.EndpointRequest{Enabled: wire.Some(enabled)})
+			_, err := g.Endpoints.Change(t.Context(), actor.System, e.Merchant, e.ID, &wire.EndpointRequest{Enabled: wire.Some(enabled)})
 			g.Must(err)
 		}
 		for range 4 {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/wire"
@@ -16,7 +17,7 @@ import (
 func TestDownGetsOneAtATime(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		const url = "https://shop.example/events"
-		_, _, err := g.Endpoints.Create(t.Context(), g.Merchant.ID, &wire.EndpointRequest{URL: wire.Some(url), Events: wire.Some([]string{string(payment.EventPayinCanceled)})})
+		_, _, err := g.Endpoints.Create(t.Context(), actor.System, g.Merchant.ID, &wire.EndpointRequest{URL: wire.Some(url), Events: wire.Some([]string{string(payment.EventPayinCanceled)})})
 		g.Must(err)
 		g.Receivers.Always(http.StatusServiceUnavailable)
 		for i := range 8 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
@@ -24,9 +25,9 @@ const rangeWait = time.Minute
 
 // RedeliverRange sends the events of a range of time again: each to every URL that has it, or to
 // one endpoint if it selects the event. A worker does it. It returns how many events it selected,
-// including those that no URL has. Errors: problem kinds validation_failed, invalid_state if the
+// including those that no URL has. by is who asks for it, for the audit. Errors: problem kinds validation_failed, invalid_state if the
 // endpoint is disabled, and rate_limited if too many ranges of the merchant are not done.
-func (s *Service) RedeliverRange(ctx context.Context, merchant payment.ID, r *wire.RedeliverRequest) (count int, err error) {
+func (s *Service) RedeliverRange(ctx context.Context, by actor.Actor, merchant payment.ID, r *wire.RedeliverRequest) (count int, err error) {
 	v := store.Redelivery{Merchant: merchant, ID: s.Env.IDs.NewID(s.Env.Clock.Now()), Endpoint: r.Endpoint, Types: r.Types.V}
 	selects := []string{"*"}
 	if !r.Endpoint.IsZero() {
@@ -59,8 +60,8 @@ func (s *Service) RedeliverRange(ctx context.Context, merchant payment.ID, r *wi
 		return 0, nil
 	}
 	v.First, v.End, v.Next, v.Last = found.First, found.End, found.Next, found.Last
-	err = s.Store.Transact(ctx, func(tx *store.Tx) error {
-		others, err := tx.AddRedelivery(ctx, v)
+	err = s.Store.Administer(ctx, actor.Author{Actor: by}, func(tx *store.AdminTx) error {
+		others, err := tx.AddRedelivery(ctx, v, r.From, r.To)
 		if err == nil && others >= rangesMax {
 			err = problem.New(problem.RateLimited, "Too many ranges of events are being sent again.").
 				WithQuota(problem.Quota{Name: "ranges", Most: rangesMax}, rangeWait)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/payment"
@@ -103,7 +104,7 @@ func TestRemoveDeliveries(t *testing.T) {
 func TestKeepDeliveriesThatAnEndpointMissed(t *testing.T) {
 	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
 		keep(g, 24*time.Hour)
-		_, _, err := g.Endpoints.Create(t.Context(), g.Merchant.ID, &wire.EndpointRequest{
+		_, _, err := g.Endpoints.Create(t.Context(), actor.System, g.Merchant.ID, &wire.EndpointRequest{
 			URL: wire.Some("https://shop.example/events"), Events: wire.Some([]string{string(payment.EventPayinCanceled)}),
 		})
 		g.Must(err)

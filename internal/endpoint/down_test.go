@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/payment"
@@ -58,7 +59,7 @@ func TestEventsThatAreSelectedNoMore(t *testing.T) {
 		g.work()
 		g.enable(e, false)
 		g.Receivers.Always(200)
-		_, err := g.Endpoints.Change(t.Context(), e.Merchant, e.ID, &wire.EndpointRequest{Events: wire.Some([]string{"payin.canceled"}), Enabled: wire.Some(true)})
+		_, err := g.Endpoints.Change(t.Context(), actor.System, e.Merchant, e.ID, &wire.EndpointRequest{Events: wire.Some([]string{"payin.canceled"}), Enabled: wire.Some(true)})
 		g.Must(err)
 		g.work()
 		for i := range 5 {
@@ -246,7 +247,7 @@ func TestManyPendingCostLittle(t *testing.T) {
 		g.Jump(time.Minute)
 		e := g.add(url, "payin.underpaid")
 		g.down(url)
-		_, err := g.Deliveries.RedeliverRange(t.Context(), g.Merchant.ID, &wire.RedeliverRequest{From: from, To: g.Clock.Now(), Endpoint: e.ID})
+		_, err := g.Deliveries.RedeliverRange(t.Context(), actor.System, g.Merchant.ID, &wire.RedeliverRequest{From: from, To: g.Clock.Now(), Endpoint: e.ID})
 		g.Must(err)
 		for range 100 {
 			did, err := g.Deliveries.RedeliverRanges(t.Context())

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
@@ -54,24 +55,25 @@ func New(o Options) *Service {
 
 var errNotFound = problem.New(problem.NotFound, "Resource not found.")
 
-// Create adds an endpoint, which gets the events from now on, and returns its secret. Errors:
+// Create adds an endpoint, which gets the events from now on, and returns its secret. by is who
+// makes the change, for the audit. Errors:
 // problem kind limit_exceeded if the merchant has [Max] of them.
-func (s *Service) Create(ctx context.Context, merchant payment.ID, r *wire.EndpointRequest) (e store.Endpoint, secret string, err error) {
+func (s *Service) Create(ctx context.Context, by actor.Actor, merchant payment.ID, r *wire.EndpointRequest) (e store.Endpoint, secret string, err error) {
 	now := s.Env.Clock.Now()
 	e = store.Endpoint{
 		Merchant: merchant, ID: s.Env.IDs.NewID(now), URL: r.URL.V, Events: r.Events.V, Description: r.Description.V, Enabled: true,
 	}
 	secret = webhook.NewSecret(s.Env.Random).Reveal()
 	e.Rotate(s.Store.SealEndpointSecret(merchant, e.ID, secret), time.Time{})
-	op := &create{Endpoint: e}
+	op := &create{by: by, Endpoint: e}
 	err = s.do(ctx, op)
 	return op.Endpoint, secret, err
 }
 
 // Change changes the fields that r sets. A disabled endpoint that is enabled gets the events that
 // it missed, in order. Errors: problem kind not_found.
-func (s *Service) Change(ctx context.Context, merchant, id payment.ID, r *wire.EndpointRequest) (store.Endpoint, error) {
-	op := &change{merchant: merchant, id: id, request: r}
+func (s *Service) Change(ctx context.Context, by actor.Actor, merchant, id payment.ID, r *wire.EndpointRequest) (store.Endpoint, error) {
+	op := &change{by: by, merchant: merchant, id: id, request: r}
 	err := s.do(ctx, op)
 	s.Waker.Wake()
 	return op.Endpoint, err
@@ -79,18 +81,18 @@ func (s *Service) Change(ctx context.Context, merchant, id payment.ID, r *wire.E
 
 // Delete removes an endpoint; events that it has not accepted are not sent. Errors: problem kind
 // not_found.
-func (s *Service) Delete(ctx context.Context, merchant, id payment.ID) error {
+func (s *Service) Delete(ctx context.Context, by actor.Actor, merchant, id payment.ID) error {
 	if _, err := s.read(ctx, merchant, id); err != nil {
 		return err
 	}
-	return s.do(ctx, &remove{merchant: merchant, id: id})
+	return s.do(ctx, &remove{by: by, merchant: merchant, id: id})
 }
 
 // Rotate gives an endpoint a new secret and returns it. Both sign until the overlap has
 // passed. Errors: problem kind not_found.
-func (s *Service) Rotate(ctx context.Context, merchant, id payment.ID, overlap time.Duration) (e store.Endpoint, secret string, err error) {
+func (s *Service) Rotate(ctx context.Context, by actor.Actor, merchant, id payment.ID, overlap time.Duration) (e store.Endpoint, secret string, err error) {
 	secret = webhook.NewSecret(s.Env.Random).Reveal()
-	op := &rotate{merchant: merchant, id: id, overlap: overlap, sealed: s.Store.SealEndpointSecret(merchant, id, secret)}
+	op := &rotate{by: by, merchant: merchant, id: id, overlap: overlap, sealed: s.Store.SealEndpointSecret(merchant, id, secret)}
 	err = s.do(ctx, op)
 	return op.Endpoint, secret, err
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
@@ -33,7 +34,7 @@ func each(t *testing.T, run func(t *testing.T, g hooks)) {
 // add creates an endpoint that asks for these events.
 func (g hooks) add(at string, events ...string) store.Endpoint {
 	g.T.Helper()
-	e, secret, err := g.Endpoints.Create(g.T.Context(), g.Merchant.ID, &wire.EndpointRequest{URL: wire.Some(at), Events: wire.Some(events)})
+	e, secret, err := g.Endpoints.Create(g.T.Context(), actor.System, g.Merchant.ID, &wire.EndpointRequest{URL: wire.Some(at), Events: wire.Some(events)})
 	g.Must(err)
 	if !strings.HasPrefix(secret, "whsec_") {
 		g.T.Fatalf("secret %q", secret)
@@ -52,7 +53,7 @@ func (g hooks) read(e store.Endpoint) store.Endpoint {
 // enable enables or disables an endpoint.
 func (g hooks) enable(e store.Endpoint, enabled bool) {
 	g.T.Helper()
-	_, err := g.Endpoints.Change(g.T.Context(), e.Merchant, e.ID, &wire.EndpointRequest{Enabled: wire.Some(enabled)})
+	_, err := g.Endpoints.Change(g.T.Context(), actor.System, e.Merchant, e.ID, &wire.EndpointRequest{Enabled: wire.Some(enabled)})
 	g.Must(err)
 }
 
@@ -111,7 +112,7 @@ func TestEndpointGetsWhatItsFilterSelects(t *testing.T) {
 			if e := g.read(e); e.Failures != 0 || !e.LastSuccessAt.Equal(g.Clock.Now()) || e.Position != 3 {
 				t.Errorf("%+v", e)
 			}
-			g.Must(g.Endpoints.Delete(t.Context(), e.Merchant, e.ID))
+			g.Must(g.Endpoints.Delete(t.Context(), actor.System, e.Merchant, e.ID))
 		}
 		g.cancel("b", "")
 		g.work()
@@ -154,7 +155,7 @@ func TestSameURLGetsOneDelivery(t *testing.T) {
 				t.Errorf("%d signatures, want %d: %s", got, want, r.Body)
 			}
 		}
-		g.Must(g.Endpoints.Delete(t.Context(), second.Merchant, second.ID))
+		g.Must(g.Endpoints.Delete(t.Context(), actor.System, second.Merchant, second.ID))
 		g.cancel("b", "")
 		g.work()
 		g.wantReceived(url, "payin.canceled a", "payin.created a", "payin.canceled b")
@@ -184,7 +185,9 @@ func TestOtherEndpointWithTheURLTakesOver(t *testing.T) {
 func TestEndpointIsStoppedDuringAnAttempt(t *testing.T) {
 	for name, stop := range map[string]func(g hooks, e store.Endpoint){
 		"disabled": func(g hooks, e store.Endpoint) { g.enable(e, false) },
-		"deleted":  func(g hooks, e store.Endpoint) { g.Must(g.Endpoints.Delete(g.T.Context(), e.Merchant, e.ID)) },
+		"deleted": func(g hooks, e store.Endpoint) {
+			g.Must(g.Endpoints.Delete(g.T.Context(), actor.System, e.Merchant, e.ID))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(_ *testing.T, g hooks) {
@@ -214,7 +217,7 @@ func TestEndpointIsStoppedDuringAnAttempt(t *testing.T) {
 // move changes the URL of an endpoint.
 func (g hooks) move(e store.Endpoint, to string) {
 	g.T.Helper()
-	_, err := g.Endpoints.Change(g.T.Context(), e.Merchant, e.ID, &wire.EndpointRequest{URL: wire.Some(to)})
+	_, err := g.Endpoints.Change(g.T.Context(), actor.System, e.Merchant, e.ID, &wire.EndpointRequest{URL: wire.Some(to)})
 	g.Must(err)
 }
 
@@ -268,7 +271,7 @@ func TestBothURLsGetWhatWasNotAccepted(t *testing.T) {
 // at the new URL, in order; so does the URL before, by the other endpoint.
 func TestURLChangesOfDisabledEndpoint(t *testing.T) {
 	set := func(g hooks, e store.Endpoint, enabled bool) {
-		_, err := g.Endpoints.Change(g.T.Context(), e.Merchant, e.ID, &wire.EndpointRequest{URL: wire.Some(elsewhere), Enabled: wire.Some(enabled)})
+		_, err := g.Endpoints.Change(g.T.Context(), actor.System, e.Merchant, e.ID, &wire.EndpointRequest{URL: wire.Some(elsewhere), Enabled: wire.Some(enabled)})
 		g.Must(err)
 	}
 	for name, change := range map[string]func(g hooks, e store.Endpoint){
@@ -342,9 +345,9 @@ func TestChangeAndRotate(t *testing.T) {
 		g.Receivers.Always(500)
 		g.cancel("a", "")
 		g.work()
-		_, err := g.Endpoints.Change(t.Context(), e.Merchant, e.ID, &wire.EndpointRequest{URL: wire.Some(url + "/new")})
+		_, err := g.Endpoints.Change(t.Context(), actor.System, e.Merchant, e.ID, &wire.EndpointRequest{URL: wire.Some(url + "/new")})
 		g.Must(err)
-		_, _, err = g.Endpoints.Rotate(t.Context(), e.Merchant, e.ID, time.Hour)
+		_, _, err = g.Endpoints.Rotate(t.Context(), actor.System, e.Merchant, e.ID, time.Hour)
 		g.Must(err)
 		g.Receivers.Always(200)
 		g.Jump(10 * time.Second)
@@ -367,7 +370,7 @@ func TestAtMostTwentyEndpoints(t *testing.T) {
 		for i := range 20 {
 			g.add(fmt.Sprint(url, i), "*")
 		}
-		_, _, err := g.Endpoints.Create(t.Context(), g.Merchant.ID, &wire.EndpointRequest{URL: wire.Some(url), Events: wire.Some([]string{"*"})})
+		_, _, err := g.Endpoints.Create(t.Context(), actor.System, g.Merchant.ID, &wire.EndpointRequest{URL: wire.Some(url), Events: wire.Some([]string{"*"})})
 		if !problem.Is(err, problem.LimitExceeded) || !strings.Contains(string(problem.From(err).Document("r")), `"title":"Limit exceeded"`) {
 			t.Errorf("the 21st: %v", err)
 		}
@@ -399,7 +402,7 @@ func TestDamagedEndpointStopsNobody(t *testing.T) {
 		g.wantReceived(url)
 		g.wantReceived(url+"/other", "payin.canceled a")
 		g.wantReceived(coretest.Hook, "payin.canceled a")
-		_, _, err := g.Endpoints.Rotate(t.Context(), e.Merchant, e.ID, 0)
+		_, _, err := g.Endpoints.Rotate(t.Context(), actor.System, e.Merchant, e.ID, 0)
 		g.Must(err)
 		g.WantCases()
 		g.Jump(time.Minute)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/commit"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
@@ -132,10 +133,12 @@ func Gone(l *store.Loaded, c *store.Changes, e store.Endpoint) error {
 
 // disable disables an endpoint, and announces it.
 func disable(l *store.Loaded, c *store.Changes, e store.Endpoint) error {
+	was := e
 	e.Enabled, e.Version, e.UpdatedAt = false, e.Version+1, l.Now()
 	takeOver(l, c, &e)
 	pauseDeliveries(l, c, &e)
 	c.SetEndpoint(e)
+	c.AuditEndpoint(actor.Author{Actor: actor.System}, "change", &was, &e)
 	data, err := View(&e, "")
 	if err != nil {
 		return fmt.Errorf("endpoint event: %w", err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/wire"
@@ -249,7 +250,7 @@ func TestFiveDaysWithoutNewEvents(t *testing.T) {
 		})
 		g.cancel("a", "")
 		g.fail(4*48, 30*time.Minute)
-		_, err := g.Endpoints.Change(t.Context(), moved.Merchant, moved.ID, &wire.EndpointRequest{URL: wire.Some(url + "/new")})
+		_, err := g.Endpoints.Change(t.Context(), actor.System, moved.Merchant, moved.ID, &wire.EndpointRequest{URL: wire.Some(url + "/new")})
 		g.Must(err)
 		tried := len(g.received(url))
 		if got := g.read(e); !got.Enabled || len(g.received(elsewhere)) != 0 || g.Clock.Now().Sub(got.LastFailure) < 10*time.Hour {

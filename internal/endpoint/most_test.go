@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/wire"
@@ -28,7 +29,7 @@ func TestMostAtOnce(t *testing.T) {
 		for i := range 40 {
 			v := nodes[i%2]
 			all.Go(func() {
-				_, err := v.Deliveries.RedeliverRange(t.Context(), g.Merchant.ID, &wire.RedeliverRequest{From: from, To: from.Add(time.Hour)})
+				_, err := v.Deliveries.RedeliverRange(t.Context(), actor.System, g.Merchant.ID, &wire.RedeliverRequest{From: from, To: from.Add(time.Hour)})
 				if err == nil {
 					ranges.Add(1)
 				} else if !problem.Is(err, problem.RateLimited) {
@@ -36,7 +37,7 @@ func TestMostAtOnce(t *testing.T) {
 				}
 			})
 			all.Go(func() {
-				_, _, err := v.Endpoints.Create(t.Context(), g.Merchant.ID, &wire.EndpointRequest{URL: wire.Some(fmt.Sprint(url, i)), Events: wire.Some([]string{"payin.paid"})})
+				_, _, err := v.Endpoints.Create(t.Context(), actor.System, g.Merchant.ID, &wire.EndpointRequest{URL: wire.Some(fmt.Sprint(url, i)), Events: wire.Some([]string{"payin.paid"})})
 				if err != nil && !problem.Is(err, problem.LimitExceeded) {
 					t.Error(err)
 				}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/commit"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
@@ -12,7 +13,10 @@ import (
 )
 
 // create adds an endpoint.
-type create struct{ Endpoint store.Endpoint }
+type create struct {
+	by       actor.Actor
+	Endpoint store.Endpoint
+}
 
 // Merchant implements [write.Operation].
 func (v *create) Merchant() payment.ID { return v.Endpoint.Merchant }
@@ -34,11 +38,13 @@ func (v *create) Decide(l *store.Loaded, c *store.Changes) error {
 	}
 	c.AddEndpoint(v.Endpoint)
 	v.Endpoint, _ = l.Endpoint(v.Endpoint.Merchant, v.Endpoint.ID)
+	c.AuditEndpoint(actor.Author{Actor: v.by}, "create", nil, &v.Endpoint)
 	return nil
 }
 
 // change changes the fields that its request sets.
 type change struct {
+	by           actor.Actor
 	merchant, id payment.ID
 	request      *wire.EndpointRequest
 	Endpoint     store.Endpoint
@@ -102,12 +108,16 @@ func (v *change) Decide(l *store.Loaded, c *store.Changes) error {
 	}
 	e.Version, e.UpdatedAt = e.Version+1, l.Now()
 	c.SetEndpoint(e)
+	c.AuditEndpoint(actor.Author{Actor: v.by}, "change", &was, &e)
 	v.Endpoint = e
 	return nil
 }
 
 // remove deletes an endpoint.
-type remove struct{ merchant, id payment.ID }
+type remove struct {
+	by           actor.Actor
+	merchant, id payment.ID
+}
 
 // Merchant implements [write.Operation].
 func (v *remove) Merchant() payment.ID { return v.merchant }
@@ -129,11 +139,13 @@ func (v *remove) Decide(l *store.Loaded, c *store.Changes) error {
 	c.CloseCases(e.Merchant, e.ID, store.CaseEndpoint, store.ResolvedByRequest)
 	c.CloseCases(e.Merchant, e.ID, store.CaseDamaged, store.ResolvedByRequest)
 	c.DeleteEndpoint(e)
+	c.AuditEndpoint(actor.Author{Actor: v.by}, "delete", &e, nil)
 	return nil
 }
 
 // rotate gives an endpoint a new secret.
 type rotate struct {
+	by           actor.Actor
 	merchant, id payment.ID
 	sealed       []byte
 	overlap      time.Duration
@@ -155,6 +167,7 @@ func (v *rotate) Decide(l *store.Loaded, c *store.Changes) error {
 	if !ok {
 		return errNotFound
 	}
+	was := e
 	var until time.Time
 	if v.overlap > 0 {
 		until = l.Now().Add(v.overlap)
@@ -162,6 +175,7 @@ func (v *rotate) Decide(l *store.Loaded, c *store.Changes) error {
 	if e.Rotate(v.sealed, until) {
 		e.Version, e.UpdatedAt = e.Version+1, l.Now()
 		c.SetEndpoint(e)
+		c.AuditEndpoint(actor.Author{Actor: v.by}, "rotate secret", &was, &e)
 		c.CloseCases(e.Merchant, e.ID, store.CaseDamaged, store.ResolvedByRequest)
 	}
 	v.Endpoint = e

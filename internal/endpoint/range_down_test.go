@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/wire"
@@ -14,7 +15,7 @@ import (
 // request requests a range for an endpoint, and makes it due.
 func (g hooks) request(e store.Endpoint, from, to time.Time) {
 	g.T.Helper()
-	_, err := g.Deliveries.RedeliverRange(g.T.Context(), g.Merchant.ID, &wire.RedeliverRequest{From: from, To: to, Endpoint: e.ID})
+	_, err := g.Deliveries.RedeliverRange(g.T.Context(), actor.System, g.Merchant.ID, &wire.RedeliverRequest{From: from, To: to, Endpoint: e.ID})
 	g.Must(err)
 	g.Run(g.Deliveries.RedeliverRanges)
 }
@@ -92,7 +93,7 @@ func TestDisabledWhileARangeIsSentAgain(t *testing.T) {
 		}
 		g.Jump(time.Hour)
 		e := g.add(url, "payin.canceled")
-		_, err := g.Deliveries.RedeliverRange(t.Context(), g.Merchant.ID, &wire.RedeliverRequest{From: from, To: g.Clock.Now(), Endpoint: e.ID})
+		_, err := g.Deliveries.RedeliverRange(t.Context(), actor.System, g.Merchant.ID, &wire.RedeliverRequest{From: from, To: g.Clock.Now(), Endpoint: e.ID})
 		g.Must(err)
 		_, err = g.Deliveries.RedeliverRanges(t.Context()) // the first 64
 		g.Must(err)

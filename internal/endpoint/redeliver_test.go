@@ -17,7 +17,7 @@ import (
 // again requests a range, and does it.
 func (g hooks) again(r wire.RedeliverRequest) (count int) {
 	g.T.Helper()
-	count, err := g.Deliveries.RedeliverRange(g.T.Context(), g.Merchant.ID, &r)
+	count, err := g.Deliveries.RedeliverRange(g.T.Context(), actor.System, g.Merchant.ID, &r)
 	g.Must(err)
 	g.Run(g.Deliveries.RedeliverRanges)
 	g.work()
@@ -40,6 +40,11 @@ func TestRedeliverRange(t *testing.T) {
 			t.Errorf("the first half has %d", n)
 		}
 		g.wantReceived(coretest.Hook, "payin.canceled a", "payin.canceled b", "payin.canceled a")
+		list, err := g.Store.AuditList(t.Context(), store.AuditFilter{Limit: 1})
+		g.Must(err)
+		if e := list[0]; e.Noun != store.NounEvents || e.Action != "redeliver" || e.Actor != actor.System || e.Merchant != g.Merchant.ID || !strings.Contains(e.After, `"types":["payin.canceled"]`) {
+			t.Errorf("the audit has %+v", e)
+		}
 		if n := g.again(wire.RedeliverRequest{From: half, To: half.Add(time.Hour), Types: wire.Some([]string{"payin.paid", "payout.*"})}); n != 0 {
 			t.Errorf("%d of other types", n)
 		}
@@ -56,11 +61,11 @@ func TestRedeliverRange(t *testing.T) {
 		}
 		g.WantRequests(8 + 5)
 		g.enable(e, false)
-		_, err := g.Deliveries.RedeliverRange(t.Context(), g.Merchant.ID, &wire.RedeliverRequest{From: from, To: half, Endpoint: e.ID})
+		_, err = g.Deliveries.RedeliverRange(t.Context(), actor.System, g.Merchant.ID, &wire.RedeliverRequest{From: from, To: half, Endpoint: e.ID})
 		if !problem.Is(err, problem.InvalidState) {
 			t.Errorf("to a disabled endpoint: %v", err)
 		}
-		_, err = g.Deliveries.RedeliverRange(t.Context(), g.Merchant.ID, &wire.RedeliverRequest{From: from, To: half, Endpoint: payment.ID{1}})
+		_, err = g.Deliveries.RedeliverRange(t.Context(), actor.System, g.Merchant.ID, &wire.RedeliverRequest{From: from, To: half, Endpoint: payment.ID{1}})
 		if !problem.Is(err, problem.ValidationFailed) {
 			t.Errorf("to no endpoint: %v", err)
 		}
@@ -117,7 +122,7 @@ func TestRedeliverInSteps(t *testing.T) {
 		g.work()
 		r := &wire.RedeliverRequest{From: from, To: from.Add(time.Hour)}
 		for i := range 11 {
-			n, err := g.Deliveries.RedeliverRange(t.Context(), g.Merchant.ID, r)
+			n, err := g.Deliveries.RedeliverRange(t.Context(), actor.System, g.Merchant.ID, r)
 			if i < 10 && (n != 70 || err != nil) || i == 10 && (!problem.Is(err, problem.RateLimited) || problem.From(err).Quota.Most != 10) {
 				t.Fatalf("range %d: %d, %v", i, n, err)
 			}
@@ -144,7 +149,7 @@ func TestRangesOfMerchantsTakeTurns(t *testing.T) {
 			t.Helper()
 			g.Canceled(m, "a", coretest.Hook)
 			for range ranges {
-				n, err := g.Deliveries.RedeliverRange(t.Context(), m.ID, &wire.RedeliverRequest{From: from, To: from.Add(time.Hour)})
+				n, err := g.Deliveries.RedeliverRange(t.Context(), actor.System, m.ID, &wire.RedeliverRequest{From: from, To: from.Add(time.Hour)})
 				if n != 1 || err != nil {
 					t.Fatalf("%d, %v", n, err)
 				}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/webhook"
 	"github.com/porteira/porteira/internal/wire"
@@ -24,7 +25,7 @@ func TestFollowReadsWhatChanged(t *testing.T) {
 		g.work()
 		g.wantReceived(elsewhere, "payin.canceled a")
 		g.wantReceived(url, "payin.canceled b")
-		g.Must(g.Endpoints.Delete(t.Context(), e.Merchant, e.ID))
+		g.Must(g.Endpoints.Delete(t.Context(), actor.System, e.Merchant, e.ID))
 		other.cancel("c", "")
 		g.cancel("d", "")
 		g.work()
@@ -49,14 +50,16 @@ func TestChangedEndpointGetsNothingThatWaits(t *testing.T) {
 		change func(g hooks, e store.Endpoint)
 		at     map[string]int // requests in the end, by URL
 	}{
-		"deleted":  {func(g hooks, e store.Endpoint) { g.Must(g.Endpoints.Delete(g.T.Context(), e.Merchant, e.ID)) }, map[string]int{url: 8}},
+		"deleted": {func(g hooks, e store.Endpoint) {
+			g.Must(g.Endpoints.Delete(g.T.Context(), actor.System, e.Merchant, e.ID))
+		}, map[string]int{url: 8}},
 		"disabled": {func(g hooks, e store.Endpoint) { g.enable(e, false) }, map[string]int{url: 8}},
 		"moved": {func(g hooks, e store.Endpoint) {
-			_, err := g.Endpoints.Change(g.T.Context(), e.Merchant, e.ID, &wire.EndpointRequest{URL: wire.Some(elsewhere)})
+			_, err := g.Endpoints.Change(g.T.Context(), actor.System, e.Merchant, e.ID, &wire.EndpointRequest{URL: wire.Some(elsewhere)})
 			g.Must(err)
 		}, map[string]int{url: 8, elsewhere: 4}},
 		"rotated": {func(g hooks, e store.Endpoint) {
-			_, _, err := g.Endpoints.Rotate(g.T.Context(), e.Merchant, e.ID, 0)
+			_, _, err := g.Endpoints.Rotate(g.T.Context(), actor.System, e.Merchant, e.ID, 0)
 			g.Must(err)
 		}, map[string]int{url: 12}},
 	} {

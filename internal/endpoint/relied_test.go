@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/wire"
 )
@@ -15,7 +16,7 @@ func TestURLChangesBeforeEventsAreReadAgain(t *testing.T) {
 	all := []string{"payin.canceled a", "payin.created a"}
 	set := func(g hooks, e store.Endpoint, r wire.EndpointRequest) {
 		g.T.Helper()
-		_, err := g.Endpoints.Change(g.T.Context(), e.Merchant, e.ID, &r)
+		_, err := g.Endpoints.Change(g.T.Context(), actor.System, e.Merchant, e.ID, &r)
 		g.Must(err)
 	}
 	for name, change := range map[string]func(g hooks, has, relies store.Endpoint) (at string){

@@ -3,22 +3,23 @@ package httpapi
 import (
 	"context"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/wire"
 )
 
 // actor names the credential of the call in the record of an approval.
-func (c *call) actor() string {
+func (c *call) actor() actor.Actor {
 	if c.credential == nil { // anonymous
-		return "credential:"
+		return actor.Credential("")
 	}
-	return "credential:" + c.credential.KeyID
+	return actor.Credential(c.credential.KeyID)
 }
 
 func (a *API) approvePayout(c *call) error {
 	return cancelOrder(a, c, func(ctx context.Context, merchant, id payment.ID) (payment.Payout, error) {
-		return a.payouts.Approve(ctx, merchant, id, c.actor(), "")
+		return a.payouts.Approve(ctx, merchant, id, string(c.actor()), "")
 	}, a.payoutView(c, false))
 }
 
@@ -34,6 +35,6 @@ func (a *API) rejectPayout(c *call) error {
 		}
 	}
 	return cancelOrder(a, c, func(ctx context.Context, merchant, id payment.ID) (payment.Payout, error) {
-		return a.payouts.Reject(ctx, merchant, id, c.actor(), reason)
+		return a.payouts.Reject(ctx, merchant, id, string(c.actor()), reason)
 	}, a.payoutView(c, false))
 }

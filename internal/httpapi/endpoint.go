@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
@@ -14,10 +15,10 @@ import (
 
 // Endpoints are the use cases of webhook endpoints, which endpoint.Service implements.
 type Endpoints interface {
-	Create(ctx context.Context, merchant payment.ID, r *wire.EndpointRequest) (e store.Endpoint, secret string, err error)
-	Change(ctx context.Context, merchant, id payment.ID, r *wire.EndpointRequest) (store.Endpoint, error)
-	Delete(ctx context.Context, merchant, id payment.ID) error
-	Rotate(ctx context.Context, merchant, id payment.ID, overlap time.Duration) (e store.Endpoint, secret string, err error)
+	Create(ctx context.Context, by actor.Actor, merchant payment.ID, r *wire.EndpointRequest) (e store.Endpoint, secret string, err error)
+	Change(ctx context.Context, by actor.Actor, merchant, id payment.ID, r *wire.EndpointRequest) (store.Endpoint, error)
+	Delete(ctx context.Context, by actor.Actor, merchant, id payment.ID) error
+	Rotate(ctx context.Context, by actor.Actor, merchant, id payment.ID, overlap time.Duration) (e store.Endpoint, secret string, err error)
 	Test(ctx context.Context, merchant, id payment.ID) (url string, a webhook.Attempt, err error)
 	View(e *store.Endpoint, secret string) ([]byte, error)
 }
@@ -44,7 +45,7 @@ func (a *API) createEndpoint(c *call) error {
 	if invalid != nil {
 		return invalid
 	}
-	e, secret, err := a.endpoints.Create(c.ctx, c.merchant.ID, r)
+	e, secret, err := a.endpoints.Create(c.ctx, c.actor(), c.merchant.ID, r)
 	if err != nil {
 		return err
 	}
@@ -111,7 +112,7 @@ func (a *API) changeEndpoint(c *call) error {
 	if invalid != nil {
 		return invalid
 	}
-	e, err := a.endpoints.Change(c.ctx, c.merchant.ID, id, r)
+	e, err := a.endpoints.Change(c.ctx, c.actor(), c.merchant.ID, id, r)
 	if err != nil {
 		return err
 	}
@@ -123,7 +124,7 @@ func (a *API) deleteEndpoint(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := a.endpoints.Delete(c.ctx, c.merchant.ID, id); err != nil {
+	if err := a.endpoints.Delete(c.ctx, c.actor(), c.merchant.ID, id); err != nil {
 		return err
 	}
 	return c.empty(http.StatusNoContent)
@@ -154,7 +155,7 @@ func (a *API) rotateEndpoint(c *call) error {
 	if err != nil {
 		return err
 	}
-	e, secret, err := a.endpoints.Rotate(c.ctx, c.merchant.ID, id, overlap)
+	e, secret, err := a.endpoints.Rotate(c.ctx, c.actor(), c.merchant.ID, id, overlap)
 	if err != nil {
 		return err
 	}

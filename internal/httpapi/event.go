@@ -17,7 +17,7 @@ import (
 // Events are the use cases of events, which delivery.Service implements.
 type Events interface {
 	Redeliver(ctx context.Context, merchant, event payment.ID) error
-	RedeliverRange(ctx context.Context, merchant payment.ID, r *wire.RedeliverRequest) (count int, err error)
+	RedeliverRange(ctx context.Context, by actor.Actor, merchant payment.ID, r *wire.RedeliverRequest) (count int, err error)
 }
 
 // Secrets are the use cases of merchants' webhook secrets, which merchant.Service implements.
@@ -154,7 +154,7 @@ func (a *API) redeliverRange(c *call) error {
 		return problem.New(problem.Overloaded, "Another range of events is being counted. Send the same request again later.")
 	}
 	defer a.ranges.end(c.merchant.ID)
-	count, err := a.events.RedeliverRange(c.ctx, c.merchant.ID, r)
+	count, err := a.events.RedeliverRange(c.ctx, c.actor(), c.merchant.ID, r)
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (a *API) rotateWebhookSecret(c *call) error {
 	if err != nil {
 		return err
 	}
-	secret, err := a.secrets.RotateWebhookSecret(c.ctx, c.merchant.ID, actor.Actor(c.actor()), overlap)
+	secret, err := a.secrets.RotateWebhookSecret(c.ctx, c.merchant.ID, c.actor(), overlap)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/limits"
@@ -458,7 +459,7 @@ func (strict) Profile() processor.Profile {
 }
 
 // RedeliverRange implements [Events] for a gateway without events to send again.
-func (g *gateway) RedeliverRange(context.Context, payment.ID, *wire.RedeliverRequest) (int, error) {
+func (g *gateway) RedeliverRange(context.Context, actor.Actor, payment.ID, *wire.RedeliverRequest) (int, error) {
 	return 0, g.enter()
 }
 

@@ -55,7 +55,7 @@ func scanAudit(r db.Scanner) (AuditEntry, error) {
 	return e, auditTable.scan(r, &e)
 }
 
-// The nouns whose last change is shown.
+// Nouns of the audit.
 const (
 	NounMerchant   = "merchant"
 	NounCredential = "credential"
@@ -63,6 +63,9 @@ const (
 	NounLimit      = "limit"
 	NounPrice      = "price"
 	NounRoute      = "route"
+	NounEndpoint   = "webhook endpoint"
+	NounEvents     = "events"
+	NounMasterKey  = "master key"
 )
 
 // form is the input of the keyed hash of an entry. It has each field with its length, so that no text can
@@ -130,15 +133,6 @@ func (tx *AdminTx) Record(noun, action string, merchant payment.ID, subject stri
 func (tx *AdminTx) record(noun, action string, merchant payment.ID, subject string, before, after fields) {
 	if e := newAudit(tx.by, noun, action, merchant, subject, before, after); e.Before != e.After {
 		tx.entries = append(tx.entries, e)
-	}
-}
-
-// Audit records a change that an operation makes, unless the fields are the same before and after.
-// Values of secrets are none of them.
-func (c *Changes) Audit(by actor.Author, noun, action string, merchant payment.ID, subject string, before, after any) {
-	e := newAudit(by, noun, action, merchant, subject, fieldsOf(before), fieldsOf(after))
-	if e.Before != e.After {
-		c.audit = append(c.audit, e)
 	}
 }
 

@@ -2,12 +2,15 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/hmac"
 	"net/netip"
+	"net/url"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/payment"
 )
 
@@ -58,6 +61,36 @@ func (a *Account) auditFields(before *Account) fields {
 	previous := func(a *Account) bool { return len(a.Secrets.Previous) > 0 || a.Secrets.PreviousToken != "" }
 	f.changed("previousSecrets", previous(before) && !previous(a))
 	return f
+}
+
+// auditFields has the host of the URL alone: its path may have a token. e may be nil.
+func (e *Endpoint) auditFields(other *Endpoint) fields {
+	if e == nil {
+		return nil
+	}
+	host := ""
+	if u, err := url.Parse(e.URL); err == nil {
+		host = u.Scheme + "://" + u.Host
+	}
+	f := fieldsOf(struct {
+		Host          string    `json:"host"`
+		Events        []string  `json:"events"`
+		Description   string    `json:"description"`
+		Enabled       bool      `json:"enabled"`
+		PreviousUntil time.Time `json:"previousSecretEndsAt,omitzero"`
+	}{host, e.Events, e.Description, e.Enabled, e.PreviousUntil})
+	f.changed("url", other != nil && other.URL != e.URL)
+	f.changed("secret", other != nil && !hmac.Equal(other.secret, e.secret))
+	return f
+}
+
+// AuditEndpoint records a change of a webhook endpoint; before or after is nil if there is none.
+func (c *Changes) AuditEndpoint(by actor.Author, action string, before, after *Endpoint) {
+	e := cmp.Or(after, before)
+	entry := newAudit(by, NounEndpoint, action, e.Merchant, e.ID.String(), before.auditFields(nil), after.auditFields(before))
+	if entry.Before != entry.After {
+		c.audit = append(c.audit, entry)
+	}
 }
 
 // changed adds a field whose value is not recorded.

@@ -150,7 +150,7 @@ func TestAuditList(t *testing.T) {
 			})
 			work.Go(func() {
 				must(t, commit(t, s, func(*store.Needs) {}, func(_ *store.Loaded, c *store.Changes) error {
-					c.Audit(actor.Author{Actor: actor.Credential("key")}, "endpoint", "create", m.ID, fmt.Sprint(i), nil, map[string]string{"url": "u"})
+					c.AuditEndpoint(actor.Author{Actor: actor.Credential("key")}, "create", nil, &store.Endpoint{Merchant: m.ID, ID: c.NewID()})
 					return nil
 				}))
 			})
@@ -175,14 +175,14 @@ func TestAuditList(t *testing.T) {
 			filter store.AuditFilter
 			want   []string // noun and action, sorted
 		}{
-			{store.AuditFilter{Limit: 100}, append(append(slices.Repeat([]string{"account install", "endpoint create"}, writers),
+			{store.AuditFilter{Limit: 100}, append(append(slices.Repeat([]string{"account install", "webhook endpoint create"}, writers),
 				"case proposed", "installation create", "merchant create", "merchant create"), "payout approved", "payout expired")},
-			{store.AuditFilter{Limit: 100, Merchant: &m.ID}, append(slices.Repeat([]string{"endpoint create"}, writers),
+			{store.AuditFilter{Limit: 100, Merchant: &m.ID}, append(slices.Repeat([]string{"webhook endpoint create"}, writers),
 				"case proposed", "merchant create", "payout approved", "payout expired")},
 			{store.AuditFilter{Limit: 100, Merchant: &payment.ID{}}, []string{"installation create"}},
 			{store.AuditFilter{Limit: 100, As: "ВIA"}, []string{"payout approved"}}, // Cyrillic
 			{store.AuditFilter{Limit: 100, As: "system"}, []string{"installation create", "payout expired"}},
-			{store.AuditFilter{Limit: 3, As: "key"}, slices.Repeat([]string{"endpoint create"}, 3)},
+			{store.AuditFilter{Limit: 3, As: "key"}, slices.Repeat([]string{"webhook endpoint create"}, 3)},
 			{store.AuditFilter{Limit: 100, Since: time.Now().Add(time.Hour)}, nil},
 		} {
 			list, err := s.AuditList(t.Context(), row.filter)

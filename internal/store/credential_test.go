@@ -165,7 +165,7 @@ func TestCredentialsOfRetiredMasterKeys(t *testing.T) {
 				_, err := tx.ChangeCredential(t.Context(), "k", func(c *store.Credential) error { c.SecretHash = []byte{9}; return nil })
 				return err
 			})
-			must(t, rotated.Rekey(t.Context(), func(store.Rekeyed) {}))
+			must(t, rotated.Rekey(t.Context(), storetest.Operator, func(store.Rekeyed) {}))
 			if damaged(rotated) || damaged(open(1)) {
 				t.Error("the changed row is not authentic under the present key")
 			}

@@ -133,7 +133,7 @@ func (v *exercise) redeliverRanges() {
 	}
 	write(t, s, func(tx *store.AdminTx) error {
 		for _, to := range []payment.ID{{}, endpoint} {
-			_, err := tx.AddRedelivery(ctx, store.Redelivery{Merchant: m, ID: tx.NewID(), Endpoint: to, End: found.End, Next: 1, Last: found.Last})
+			_, err := tx.AddRedelivery(ctx, store.Redelivery{Merchant: m, ID: tx.NewID(), Endpoint: to, End: found.End, Next: 1, Last: found.Last}, v.far, v.far)
 			must(t, err)
 		}
 		return nil

@@ -234,7 +234,7 @@ func (v *exercise) change(count int) {
 			n.Consent("bank", fmt.Sprintf("%d of %d", i, count))
 		}
 	}, func(l *store.Loaded, c *store.Changes) {
-		c.Audit(storetest.Operator, "endpoint", "create", m, "", nil, map[string]int{"count": count})
+		c.AuditEndpoint(storetest.Operator, "create", nil, &store.Endpoint{Merchant: m, ID: c.NewID()})
 		for i := range count {
 			if found, ok := l.Case(m, b.cases[i]); !ok || found.ID != b.cases[i] {
 				t.Errorf("case %d of %d was not loaded", i, count)

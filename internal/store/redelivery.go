@@ -76,9 +76,9 @@ func (s *Store) EventRange(ctx context.Context, merchant payment.ID, from, to ti
 	return v, s.db.ReadError("events", err)
 }
 
-// AddRedelivery adds a range, unless an earlier run did. It returns how many others the
-// merchant has.
-func (tx *Tx) AddRedelivery(ctx context.Context, v Redelivery) (others int, err error) {
+// AddRedelivery adds a range of the events between two times, unless an earlier run did. It returns
+// how many others the merchant has.
+func (tx *AdminTx) AddRedelivery(ctx context.Context, v Redelivery, from, to time.Time) (others int, err error) {
 	if err = tx.lockMerchant(ctx, v.Merchant); err != nil { // else requests at once do not count each other
 		return 0, err
 	}
@@ -87,7 +87,16 @@ func (tx *Tx) AddRedelivery(ctx context.Context, v Redelivery) (others int, err 
 		return 0, err
 	}
 	v.CreatedAt = tx.Now
-	_, err = tx.Insert(ctx, redeliveryTable.insert, redeliveryTable.row(&v))
+	added, err := tx.Insert(ctx, redeliveryTable.insert, redeliveryTable.row(&v))
+	if err == nil && added[0] {
+		of := struct {
+			From     time.Time  `json:"from"`
+			To       time.Time  `json:"to"`
+			Types    []string   `json:"types"`
+			Endpoint payment.ID `json:"endpointId,omitzero"`
+		}{from, to, v.Types, v.Endpoint}
+		tx.record(NounEvents, "redeliver", v.Merchant, v.ID.String(), nil, fieldsOf(of))
+	}
 	return others, err
 }
 

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/payment"
 )
@@ -109,14 +110,15 @@ type Rekeyed struct {
 
 // Rekey seals everything that was sealed with a retired master key again, with the present one, in
 // short commits, while gateways may be running. A run that was interrupted continues where it
-// was. The root of keyed hashes is sealed last, if nothing is left.
-func (s *Store) Rekey(ctx context.Context, report func(Rekeyed)) error {
+// was. The root of keyed hashes is sealed last, if nothing is left. The audit gets an entry with the first change
+// of each table, and one with the root, which names both keys.
+func (s *Store) Rekey(ctx context.Context, by actor.Author, report func(Rekeyed)) error {
 	if s.keyError != nil {
 		return s.keyError
 	}
 	var left int64
 	for i := range sealedTables {
-		done, err := s.rekeyTable(ctx, &sealedTables[i])
+		done, err := s.rekeyTable(ctx, by, &sealedTables[i])
 		if err != nil {
 			return s.db.ReadError("to rekey "+sealedTables[i].table, err)
 		}
@@ -126,7 +128,7 @@ func (s *Store) Rekey(ctx context.Context, report func(Rekeyed)) error {
 	if left > 0 {
 		return nil
 	}
-	return s.rekeyRoot(ctx, report)
+	return s.rekeyRoot(ctx, by, report)
 }
 
 // NeedsRekey reports whether something may still be sealed with a retired master key: [Store.Rekey]
@@ -140,7 +142,7 @@ func (s *Store) NeedsRekey(ctx context.Context) (bool, error) {
 	return !s.Keys().IsPresent(sealed), err
 }
 
-func (s *Store) rekeyRoot(ctx context.Context, report func(Rekeyed)) error {
+func (s *Store) rekeyRoot(ctx context.Context, by actor.Author, report func(Rekeyed)) error {
 	done := Rekeyed{Table: "settings"}
 	text, err := s.Setting(ctx, settingRoot)
 	if err != nil {
@@ -155,8 +157,13 @@ func (s *Store) rekeyRoot(ctx context.Context, report func(Rekeyed)) error {
 		if err != nil {
 			return err
 		}
-		fresh := base64.StdEncoding.EncodeToString(s.Keys().Seal(rootCell, root))
-		if err := s.Transact(ctx, func(tx *Tx) error { return tx.SetSetting(ctx, settingRoot, fresh) }); err != nil {
+		fresh := s.Keys().Seal(rootCell, root)
+		err = s.Administer(ctx, by, func(tx *AdminTx) error {
+			key := func(sealed []byte) fields { return fieldsOf(map[string]string{"key": db.KeyOf(sealed)}) }
+			tx.record(NounMasterKey, "replace", payment.ID{}, "", key(sealed), key(fresh))
+			return tx.SetSetting(ctx, settingRoot, base64.StdEncoding.EncodeToString(fresh))
+		})
+		if err != nil {
 			return err
 		}
 		done.Kept, done.Sealed = 0, 1
@@ -165,7 +172,7 @@ func (s *Store) rekeyRoot(ctx context.Context, report func(Rekeyed)) error {
 	return nil
 }
 
-func (s *Store) rekeyTable(ctx context.Context, v *sealedRows) (done Rekeyed, err error) {
+func (s *Store) rekeyTable(ctx context.Context, by actor.Author, v *sealedRows) (done Rekeyed, err error) {
 	done.Table = v.table
 	var after []any
 	for n := rekeyBatch; n == rekeyBatch; {
@@ -184,7 +191,7 @@ func (s *Store) rekeyTable(ctx context.Context, v *sealedRows) (done Rekeyed, er
 			break
 		}
 		after = list[n-1][:len(v.key)]
-		batch, err := s.rekeyRows(ctx, v, list)
+		batch, err := s.rekeyRows(ctx, by, v, list, done.Sealed == 0)
 		if err != nil {
 			return done, err
 		}
@@ -209,7 +216,8 @@ func (v *sealedRows) scan(r db.Scanner) ([]any, error) {
 	return row, err
 }
 
-func (s *Store) rekeyRows(ctx context.Context, v *sealedRows, list [][]any) (done Rekeyed, err error) {
+// rekeyRows seals rows again. first means that none of their table was sealed before by this run.
+func (s *Store) rekeyRows(ctx context.Context, by actor.Author, v *sealedRows, list [][]any, first bool) (done Rekeyed, err error) {
 	type change struct {
 		column     string
 		key        []any
@@ -234,7 +242,7 @@ func (s *Store) rekeyRows(ctx context.Context, v *sealedRows, list [][]any) (don
 		return done, nil
 	}
 	counted := done
-	err = s.db.Write(ctx, func(tx *db.Tx) error {
+	err = s.Administer(ctx, by, func(tx *AdminTx) error {
 		done = counted // it may run again
 		for _, c := range changes {
 			where := make([]string, len(v.key))
@@ -253,6 +261,9 @@ func (s *Store) rekeyRows(ctx context.Context, v *sealedRows, list [][]any) (don
 				continue
 			}
 			done.Sealed++
+		}
+		if first && done.Sealed > 0 {
+			tx.Record(NounMasterKey, "rekey", payment.ID{}, v.table)
 		}
 		return nil
 	})

@@ -210,7 +210,7 @@ func TestRekey(t *testing.T) {
 			}
 			head := old.Keys().Seal(db.AssociatedData{}, nil)[:5]
 			for run := range 2 {
-				must(t, s.Rekey(t.Context(), func(r store.Rekeyed) {
+				must(t, s.Rekey(t.Context(), storetest.Operator, func(r store.Rekeyed) {
 					if r.Damaged+r.Changed > 0 || (r.Sealed == 0) != (run == 1) {
 						t.Errorf("run %d: %+v", run, r)
 					}
