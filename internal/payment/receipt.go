@@ -19,6 +19,7 @@ type Receipt struct {
 	Amount     money.Cents
 	Applied    money.Cents // the part that went to the order; the rest is unapplied
 	Cost       money.Cents // what the processor kept of it; the platform bears it
+	Entry      int64       // number of the ledger entry that books it, or its first part
 	PaidAt     time.Time
 	CreatedAt  time.Time
 }

@@ -22,6 +22,7 @@ var receiptTable = newTable("receipts", []string{"id"},
 	intColumn("amount", func(r *payment.Receipt) *cents { return &r.Amount }),
 	intColumn("applied", func(r *payment.Receipt) *cents { return &r.Applied }),
 	intColumn("cost", func(r *payment.Receipt) *cents { return &r.Cost }),
+	intColumn("entry_number", func(r *payment.Receipt) *int64 { return &r.Entry }),
 	timeColumn("paid_at", func(r *payment.Receipt) *time.Time { return &r.PaidAt }),
 	timeColumn("created_at", func(r *payment.Receipt) *time.Time { return &r.CreatedAt }),
 )
@@ -70,9 +71,12 @@ func (l *Loaded) insertReceipts(ctx context.Context, tx *db.Tx, n *Needs) error 
 	return err
 }
 
-// AddReceipt stores a fresh receipt as it was applied.
+// AddReceipt stores a fresh receipt as it was applied. The caller then posts its entries.
 func (c *Changes) AddReceipt(r payment.Receipt) {
 	r.CreatedAt = c.l.now
+	if b := c.l.balances[r.Merchant]; b != nil {
+		r.Entry = b.last.number + 1
+	}
 	c.receipts = append(c.receipts, &r)
 	if of := (Ref{r.Merchant, r.Payin}); c.l.received != nil {
 		c.l.received[of] += r.Amount

@@ -14,21 +14,22 @@ import (
 // A row of receivableRows is one of these.
 const (
 	rowPayin      = iota // its method, details, and the fee that refunds gave back
-	rowPayment           // applied amount, when it was paid, when it was booked
+	rowPayment           // number of its entry, applied amount, when it was paid, when it was booked
 	rowReceivable        // instalment, gross, fee, when it settles, when it was created
 )
 
 // receivableRows are the rows of a page of pay-ins that have receivables, in one statement, because
-// they change together. An operator may have paid an order from unapplied money.
+// they change together. An operator may have paid an order from unapplied money. Payments are in the
+// order of their entries: a clock that was set back may date a later one before it.
 const receivableRows = `WITH page AS (SELECT DISTINCT payin_id AS id FROM receivables WHERE merchant_id = $1 AND payin_id > $2 ORDER BY payin_id LIMIT $3)
 	SELECT t.id AS id, 0 AS kind, 0 AS number, (SELECT CAST(coalesce(SUM(f.fee_refunded), 0) AS BIGINT) FROM refund_parts f WHERE f.merchant_id = $1 AND f.payin_id = t.id) AS amount,
 			0 AS fee, 0 AS due, 0 AS created, t.method AS method, t.details AS details
 		FROM page JOIN payins t ON t.merchant_id = $1 AND t.id = page.id
-	UNION ALL SELECT t.payin_id, 1, 0, t.applied, 0, t.paid_at, t.created_at, '', '{}' FROM page JOIN receipts t ON t.merchant_id = $1 AND t.payin_id = page.id WHERE t.applied > 0
-	UNION ALL SELECT t.subject_id, 1, 0, -t.amount, 0, t.created_at, t.created_at, '', '{}' FROM postings t JOIN page ON page.id = t.subject_id
+	UNION ALL SELECT t.payin_id, 1, t.entry_number, t.applied, 0, t.paid_at, t.created_at, '', '{}' FROM page JOIN receipts t ON t.merchant_id = $1 AND t.payin_id = page.id WHERE t.applied > 0
+	UNION ALL SELECT t.subject_id, 1, t.entry_number, -t.amount, 0, t.created_at, t.created_at, '', '{}' FROM postings t JOIN page ON page.id = t.subject_id
 		WHERE t.merchant_id = $1 AND t.account = 'unapplied' AND t.kind = '` + string(ledger.UnappliedApplied) + `'
 	UNION ALL SELECT t.payin_id, 2, t.installment, t.gross, t.fee, t.settles_at, t.created_at, '', '{}' FROM page JOIN receivables t ON t.merchant_id = $1 AND t.payin_id = page.id
-	ORDER BY 1, 2, 7`
+	ORDER BY 1, 2, 3`
 
 // scheduled is what terms decide about a receivable.
 type scheduled struct {

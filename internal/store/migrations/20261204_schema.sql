@@ -588,7 +588,8 @@ CREATE TABLE delivery_attempts (
     FOREIGN KEY (merchant_id, delivery_id) REFERENCES deliveries (merchant_id, id)
 );
 
--- cost is what the processor kept of the payment: the platform bears it.
+-- cost is what the processor kept of the payment: the platform bears it. entry_number is that of the
+-- ledger entry that books it, or its first part.
 CREATE TABLE receipts (
     merchant_id   BYTEA  NOT NULL,
     id            BYTEA  NOT NULL,
@@ -600,6 +601,7 @@ CREATE TABLE receipts (
     amount        BIGINT NOT NULL CHECK (amount > 0),
     applied       BIGINT NOT NULL CHECK (applied >= 0 AND applied <= amount),
     cost          BIGINT NOT NULL CHECK (cost >= 0),
+    entry_number  BIGINT NOT NULL,
     paid_at       BIGINT NOT NULL,
     created_at    BIGINT NOT NULL,
     PRIMARY KEY (merchant_id, id)

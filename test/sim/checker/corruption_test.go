@@ -13,7 +13,7 @@ const (
 	addConsent   = "INSERT INTO consents (account, external_id, transfer_id, state, created_at) "
 	addDelivery  = "INSERT INTO deliveries (merchant_id, id, event_number, subject_id, url, state, attempts, schedule_step, next_at, claimed_by, case_id, created_at, updated_at, endpoint_id, restarts) "
 	addCase      = "INSERT INTO cases (merchant_id, id, kind, subject_id, amount, params, resolution, created_at, closed_at, stops_payouts, stops_account) "
-	addReceipt   = "INSERT INTO receipts (merchant_id, id, payin_id, processor, external_id, order_id, end_to_end_id, amount, applied, cost, paid_at, created_at) "
+	addReceipt   = "INSERT INTO receipts (merchant_id, id, payin_id, processor, external_id, order_id, end_to_end_id, amount, applied, cost, entry_number, paid_at, created_at) "
 	addPayin     = `INSERT INTO payins (merchant_id, id, external_id, reference_id, method, amount, status, version, processor, processor_id, webhook_url,
 		webhook_disabled, details, personal, fingerprint, paid_amount, refunded_amount, disputed_amount, unapplied_amount, fee, end_to_end_id, late, failure, expires_at, paid_at, next_at, created_at, updated_at) `
 	restOfPayin = `processor, processor_id, webhook_url, webhook_disabled, details, personal, fingerprint, paid_amount, refunded_amount, disputed_amount, unapplied_amount, fee, end_to_end_id, late,
@@ -243,32 +243,32 @@ var corruptions = []struct {
 	{"an attempt deleted", Events, "is changed", []string{"DELETE FROM delivery_attempts"}},
 
 	{"a payment booked twice", SingleReceipt, "has receipts", []string{
-		addReceipt + "SELECT merchant_id, $1, payin_id, processor, external_id, order_id, end_to_end_id, amount, applied, cost, paid_at, created_at FROM receipts WHERE external_id = 'A'"}},
+		addReceipt + "SELECT merchant_id, $1, payin_id, processor, external_id, order_id, end_to_end_id, amount, applied, cost, entry_number, paid_at, created_at FROM receipts WHERE external_id = 'A'"}},
 	{"a receipt without a claim", SingleReceipt, "claimed is false", []string{
-		addReceipt + "SELECT merchant_id, $1, payin_id, processor, 'Z', order_id, end_to_end_id, amount, applied, cost, paid_at, created_at FROM receipts WHERE external_id = 'A'"}},
+		addReceipt + "SELECT merchant_id, $1, payin_id, processor, 'Z', order_id, end_to_end_id, amount, applied, cost, entry_number, paid_at, created_at FROM receipts WHERE external_id = 'A'"}},
 	{"a claim without a receipt", SingleReceipt, "stored is false", []string{
 		"INSERT INTO receipt_claims (processor, external_id, merchant_id, receipt_id) SELECT 'bank', 'Z', id, $1 FROM merchants WHERE name = 'shop'"}},
 	{"a receipt of another payment", SingleReceipt, "is claimed as Y", []string{
 		"INSERT INTO receipt_claims (processor, external_id, merchant_id, receipt_id) SELECT 'bank', 'Y', id, $1 FROM merchants WHERE name = 'shop'",
-		addReceipt + "SELECT merchant_id, $1, payin_id, processor, 'Z', order_id, end_to_end_id, 7, 0, 0, paid_at, created_at FROM receipts WHERE external_id = 'A'"}},
+		addReceipt + "SELECT merchant_id, $1, payin_id, processor, 'Z', order_id, end_to_end_id, 7, 0, 0, entry_number, paid_at, created_at FROM receipts WHERE external_id = 'A'"}},
 	{"a receipt of two payments", SingleReceipt, "claims a second payment", []string{
 		"INSERT INTO receipt_claims (processor, external_id, merchant_id, receipt_id) SELECT 'bank', 'Z', merchant_id, id FROM receipts WHERE external_id = 'A'"}},
 	{"a receipt of a payout", Incoming, "which is not a pay-in", []string{
-		addReceipt + "SELECT merchant_id, $1, id, processor, 'Z', external_id, '', 7, 7, 0, 1, 1 FROM payouts WHERE reference_id = 'out-new'"}},
+		addReceipt + "SELECT merchant_id, $1, id, processor, 'Z', external_id, '', 7, 7, 0, 0, 1, 1 FROM payouts WHERE reference_id = 'out-new'"}},
 	{"a receipt that names another order", Incoming, "names", []string{
-		addReceipt + "SELECT merchant_id, $1, id, processor, 'Z', 'x', '', 7, 7, 0, 1, 1 FROM payins WHERE reference_id = 'in-open'"}},
+		addReceipt + "SELECT merchant_id, $1, id, processor, 'Z', 'x', '', 7, 7, 0, 0, 1, 1 FROM payins WHERE reference_id = 'in-open'"}},
 	{"a claim deleted", SingleReceipt, "was deleted", []string{"DELETE FROM receipt_claims WHERE external_id = 'A'"}},
 	{"a receipt rewritten", SingleReceipt, "was rewritten", []string{"UPDATE receipts SET amount = amount + 1 WHERE external_id = 'A'"}},
 	{"a receipt deleted", SingleReceipt, "was deleted", []string{"DELETE FROM receipts WHERE external_id = 'A'"}},
 	{"money received without an entry", Incoming, "is booked", []string{
 		"INSERT INTO receipt_claims (processor, external_id, merchant_id, receipt_id) SELECT 'bank', 'Z', id, $1 FROM merchants WHERE name = 'shop'",
-		addReceipt + "SELECT merchant_id, $1, payin_id, processor, 'Z', order_id, end_to_end_id, 7, 0, 0, paid_at, created_at FROM receipts WHERE external_id = 'A'"}},
+		addReceipt + "SELECT merchant_id, $1, payin_id, processor, 'Z', order_id, end_to_end_id, 7, 0, 0, entry_number, paid_at, created_at FROM receipts WHERE external_id = 'A'"}},
 	{"a surplus without a case", Incoming, "cases report 500 of a surplus of 507", []string{
 		"INSERT INTO receipt_claims (processor, external_id, merchant_id, receipt_id) SELECT 'bank', 'Z', id, $1 FROM merchants WHERE name = 'shop'",
-		addReceipt + "SELECT merchant_id, $1, payin_id, processor, 'Z', order_id, end_to_end_id, 7, 0, 0, paid_at, created_at FROM receipts WHERE external_id = 'A'"}},
+		addReceipt + "SELECT merchant_id, $1, payin_id, processor, 'Z', order_id, end_to_end_id, 7, 0, 0, entry_number, paid_at, created_at FROM receipts WHERE external_id = 'A'"}},
 	{"money that fits no order without a case", Incoming, "fits no order", []string{
 		"INSERT INTO receipt_claims (processor, external_id, merchant_id, receipt_id) SELECT 'bank', 'Z', id, $1 FROM merchants WHERE name = 'shop'",
-		addReceipt + "SELECT merchant_id, $1, payin_id, processor, 'Z', order_id, end_to_end_id, 7, 0, 0, paid_at, created_at FROM receipts WHERE external_id = 'C'"}},
+		addReceipt + "SELECT merchant_id, $1, payin_id, processor, 'Z', order_id, end_to_end_id, 7, 0, 0, entry_number, paid_at, created_at FROM receipts WHERE external_id = 'C'"}},
 	{"a notice deleted", Incoming, "notice", []string{"DELETE FROM notices"}},
 	{"a notice neither due nor claimed", Progress, "notice bank/n1 is due at 0", []string{"UPDATE notices SET next_at = 0"}},
 	{"a notice applied and due", Progress, "is applied, due at", []string{"UPDATE notices SET state = 'applied'"}},

@@ -82,7 +82,7 @@ var tables = [...]watchedTable{
 	},
 	receiptTable: {
 		name: "receipts", merchant: "merchant_id", id: "id", columns: func(c *columns) { c.receipt(&receiptRow{}) },
-		unchecked: []string{"paid_at", "cost"},
+		unchecked: []string{"paid_at", "cost", "entry_number"},
 		invariant: SingleReceipt, thing: "receipt",
 	},
 	claimTable: {
