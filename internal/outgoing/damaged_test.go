@@ -74,6 +74,52 @@ func TestSendParksAPayoutThatCannotBeDecoded(t *testing.T) {
 	})
 }
 
+// A payout whose amount was changed in the database while it was in flight is ended by no answer, look-up
+// or notice: the changed amount would move. Once the row is right again, the payout goes on.
+func TestForgedPayoutInFlightIsParked(t *testing.T) {
+	unknown, failed := processor.TransferAnswer{}, processor.TransferReport{Lookup: processor.Found, State: processor.TransferFailed}
+	for name, of := range map[string]struct {
+		answer processor.TransferAnswer
+		end    func(g *coretest.Gateway, p payment.Payout)
+	}{
+		"refusal": {refused, func(*coretest.Gateway, payment.Payout) {}},
+		"answer":  {processor.TransferAnswer{Outcome: processor.Done, Report: processor.TransferReport{State: processor.TransferPaid, EndToEndID: "E1"}}, func(*coretest.Gateway, payment.Payout) {}},
+		"look-up": {unknown, func(g *coretest.Gateway, _ payment.Payout) {
+			g.Bank.AnswerQuery = func(*coretest.Bank, string) processor.TransferReport { return failed }
+			g.Pass(2 * time.Second)
+			g.LookUp()
+		}},
+		"notice": {unknown, func(g *coretest.Gateway, p payment.Payout) {
+			_, err := g.Outgoing.RecordNotice(g.T.Context(), coretest.BankName, p.ExternalID, failed, nil)
+			g.Must(err)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+				p := g.Payout("changed", 10_00)
+				s := claim(g)
+				set := func(amount string) {
+					g.Execute("UPDATE payouts SET amount = " + amount + " WHERE external_id = '" + p.ExternalID + "'")
+				}
+				set("500")
+				record(g, s, of.answer)
+				of.end(g, p)
+				g.WantPayout(p, payment.PayoutProcessing, payment.StepReview)
+				g.WantCases(store.CaseDamaged)
+				g.WantBalances(coretest.Opening-10_00, 10_00)
+				set("1000")
+				g.Bank.AnswerQuery = func(*coretest.Bank, string) processor.TransferReport { return failed }
+				g.Must(retryCase(g))
+				g.Jump(2 * time.Minute)
+				g.LookUp()
+				g.WantPayout(p, payment.PayoutFailed, payment.StepDone)
+				g.WantBalances(coretest.Opening, 0)
+				g.WantProven()
+			})
+		})
+	}
+}
+
 // damagedRefund makes the row of a refund, or of its part, unreadable.
 var damagedRefund = []string{"UPDATE refunds SET failure = '{'", "UPDATE refund_parts SET taken_from = '{'"}
 
@@ -133,22 +179,24 @@ func refundRow(statement string, r payment.Refund) string {
 // wantContinued repairs a refund, and checks that it is completed after its case is resolved.
 func wantContinued(g *coretest.Gateway, damage string, r payment.Refund) {
 	g.T.Helper()
-	reviews := review.New(review.Options{Store: g.Store, Writer: g.Writer, Env: g.Env})
-	retry := func() error {
-		list, err := g.Store.OpenCases(g.T.Context(), 10)
-		g.Must(err)
-		_, err = reviews.Resolve(g.T.Context(), review.Request{Case: list[0].ID, How: store.ResolvedRetry, Actor: "ana", Reason: "repaired"})
-		return err
-	}
-	if retry() == nil {
+	if retryCase(g) == nil {
 		g.T.Error("a damaged row is processed again")
 	}
 	g.Execute(strings.Replace(damage, "'{'", "''", 1) + refundRow(damage, r))
-	g.Must(retry())
+	g.Must(retryCase(g))
 	g.Jump(2 * time.Minute)
 	g.LookUp()
 	g.Send()
 	g.WantRefund(r, payment.RefundCompleted, r.Amount, payment.PayinRefunded, r.Amount)
 	g.WantCases()
 	g.WantProven()
+}
+
+// retryCase resolves the only case: its row was repaired.
+func retryCase(g *coretest.Gateway) error {
+	list, err := g.Store.OpenCases(g.T.Context(), 10)
+	g.Must(err)
+	reviews := review.New(review.Options{Store: g.Store, Writer: g.Writer, Env: g.Env})
+	_, err = reviews.Resolve(g.T.Context(), review.Request{Case: list[0].ID, How: store.ResolvedRetry, Actor: "ana", Reason: "repaired"})
+	return err
 }

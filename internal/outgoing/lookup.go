@@ -266,6 +266,9 @@ func (v *recordReport) Decide(l *store.Loaded, c *store.Changes) error {
 	if v.notice != nil {
 		c.FinishNotice(*v.notice)
 	}
+	if v.parkForged(l, c, &p) {
+		return nil
+	}
 	if v.report.Lookup == processor.Found {
 		return v.applyReport(l, c, &p, v.report)
 	}

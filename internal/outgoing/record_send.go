@@ -73,6 +73,9 @@ func (v *RecordSendOp) Decide(l *store.Loaded, c *store.Changes) error {
 	}
 	v.contradiction = ""
 	defer func() { v.after = p }()
+	if v.parkForged(l, c, &p) {
+		return nil
+	}
 	if v.answer.Outcome == processor.Done {
 		if v.otherMayPay(l, &p, &v.answer.Report) {
 			v.scheduleLookUp(l, c, &p)

@@ -95,6 +95,19 @@ func proved(r processor.TransferReport) processor.TransferReport {
 	return r
 }
 
+// parkForged parks a payout in flight whose row was changed outside the gateway: its end would move
+// another amount than is held. false if the row is right.
+func (v *resolution) parkForged(l *store.Loaded, c *store.Changes, p *payment.Payout) bool {
+	if !l.PayoutForged(p.Merchant, p.ID) || p.Status != payment.PayoutPending && p.Status != payment.PayoutProcessing {
+		return false
+	}
+	if p.Step != payment.StepReview { // else it has a case
+		park(c, p, store.ReasonChangedOutside.With(ofPayouts))
+		v.contradiction, v.subject = store.ReasonChangedOutside, *p
+	}
+	return true
+}
+
 // isFinal reports whether money may move: the processor paid or refused the
 // transfer.
 func isFinal(r processor.TransferReport) bool {

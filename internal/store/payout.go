@@ -336,8 +336,8 @@ func (c *Changes) savePayouts(ctx context.Context, tx *db.Tx) error {
 		return err
 	}
 	for _, ref := range c.parkedPayouts {
-		if err := tx.ExecOne(ctx, "UPDATE payouts SET step = $3, next_at = 0 WHERE merchant_id = $1 AND id = $2",
-			append(ref.key(), string(payment.StepReview))...); err != nil {
+		if err := tx.ExecOne(ctx, "UPDATE payouts SET step = $3, next_at = 0, claimed_by = $4 WHERE merchant_id = $1 AND id = $2",
+			append(ref.key(), string(payment.StepReview), optionalID(payment.ID{}))...); err != nil {
 			return err
 		}
 	}

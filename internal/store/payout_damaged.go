@@ -32,7 +32,7 @@ func (l *Loaded) PayoutDamaged(merchant, id payment.ID) bool {
 	return p != nil && p.damaged
 }
 
-// ParkPayout stops the work on a loaded due payout that is damaged. Its other columns stay as they
+// ParkPayout stops the work on a loaded payout that is damaged. Its other columns stay as they
 // are, so that they can be repaired.
 func (c *Changes) ParkPayout(merchant, id payment.ID) {
 	ref := Ref{merchant, id}
