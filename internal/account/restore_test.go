@@ -1,7 +1,6 @@
 package account_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -127,43 +126,6 @@ func TestAccountThatOnlyRefundsIsFrozen(t *testing.T) {
 		frozen := func(string) bool { return true }
 		if got := r.States(frozen)["frozen"]; got != 1 || !r.Waits(coretest.BankName) || r.Waits("nobody") {
 			t.Errorf("%d accounts are frozen", got)
-		}
-	})
-}
-
-// A person lets the payouts of an account continue: that is a decision, which verify checks.
-func TestComparedTransfersAreADecision(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		s, _, _ := setUp(t, g)
-		g.Bank.Unlisted = true
-		g.Execute("UPDATE installation SET epoch = epoch - 3")
-		g.Heartbeat()
-		d := store.Decision{Actor: "ana", Reason: "compared", Evidence: "statement of 20/11"}
-		compare := func() {
-			_, err := s.Compared(t.Context(), coretest.BankName, d)
-			g.Must(err)
-		}
-		want := coretest.Lines(`
-			+feeds transfers
-			+cases account_frozen 0 processor:bank
-			+decisions resolved compared ana processor:bank`)
-		if got := g.Changes(compare); got != want {
-			t.Errorf("changes %s", got)
-		}
-		g.Heartbeat()
-		if g.Node.Frozen(coretest.BankName) {
-			t.Error("payouts still wait")
-		}
-		g.WantCases()
-		g.WantProven()
-		if _, err := s.Compared(t.Context(), coretest.BankName, d); !problem.Is(err, problem.InvalidState) {
-			t.Errorf("again: %v", err)
-		}
-		g.Execute("UPDATE decisions SET evidence = 'none'")
-		proofs, err := g.Store.Verify(t.Context(), payment.ID{})
-		g.Must(err)
-		if !slices.ContainsFunc(proofs, func(p store.Proof) bool { return p.Check == "decisions" && len(p.Defects) == 1 }) {
-			t.Error("a changed decision is not found")
 		}
 	})
 }

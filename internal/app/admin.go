@@ -152,8 +152,7 @@ func OpenAdmin(ctx context.Context, cfg *config.Config, log *slog.Logger) (*Admi
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	accounts := account.New(ao)
-	frozen, err := accounts.Frozen(ctx)
+	frozen, err := s.Frozen(ctx)
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -163,7 +162,7 @@ func OpenAdmin(ctx context.Context, cfg *config.Config, log *slog.Logger) (*Admi
 		links = checkout.Links(publicURL, s.Keys())
 	}
 	a := &Admin{
-		Store: s, PublicURL: cmp.Or(cfg.PublicURL, publicURL), Clock: clock, Accounts: accounts, Registry: registry,
+		Store: s, PublicURL: cmp.Or(cfg.PublicURL, publicURL), Clock: clock, Accounts: account.New(ao), Registry: registry,
 		Merchants: merchant.New(merchant.Options{Store: s, Env: o.Env, Processors: registry}),
 		Reviews:   review.New(review.Options{Store: s, Writer: writer, Env: o.Env, Links: links, Processors: registry}),
 		Payouts: payout.New(payout.Options{
@@ -251,7 +250,7 @@ func (a *Admin) AwaitedAccounts(ctx context.Context, m *store.Merchant) ([]strin
 	if err != nil {
 		return nil, err
 	}
-	frozen, err := a.Accounts.Frozen(ctx)
+	frozen, err := a.Store.Frozen(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -109,7 +109,7 @@ func readAccountFacts(ctx context.Context, a *app.Admin) (*accountFacts, error) 
 	for i := range list {
 		f.merchants[list[i].ID] = list[i].Name
 	}
-	if f.frozen, err = a.Accounts.Frozen(ctx); err != nil {
+	if f.frozen, err = a.Store.Frozen(ctx); err != nil {
 		return nil, err
 	}
 	inst, err := a.Store.ReadInstallation(ctx)
@@ -386,7 +386,7 @@ type accountResume struct {
 	author
 
 	Name     string `arg:"" help:"The account's name."`
-	Compared bool   `name:"transfers-compared" help:"After a restore: you have compared the processor's transfers with this gateway's payouts, and payouts continue. Takes --reason and --evidence."`
+	Compared bool   `name:"transfers-compared" help:"After a restore: you have compared the processor's transfers with this gateway's payouts, and payouts continue once another person confirms it. Takes --reason and --evidence."`
 	Evidence string `help:"With --transfers-compared: what was compared, such as the processor's statement."     placeholder:"TEXT"`
 }
 
@@ -401,15 +401,19 @@ func (c *accountResume) Run(r *runner, root *commands) error {
 			return err
 		}
 		return r.changeAs(&root.Account.settings, by, func(a *app.Admin) error {
-			d, err := review.Statement(by.Actor.Name(), c.Reason, c.Evidence)
+			v, err := a.Accounts.Find(r.ctx, c.Name)
 			if err != nil {
 				return err
 			}
-			v, err := a.Accounts.Compared(r.ctx, c.Name, d)
+			result, err := a.Reviews.EndWait(r.ctx, c.Name, review.Request{Actor: by.Actor.Name(), Reason: c.Reason, Evidence: c.Evidence})
 			if err != nil {
 				return err
 			}
-			return showAccount(r, a, &v, "Payouts of account "+c.Name+" continue within 2 seconds.")
+			first := "Payouts of account " + c.Name + " continue within 2 seconds."
+			if result.Action == store.DecisionProposed {
+				first = proposedText("the wait of account " + c.Name + " ends")
+			}
+			return showAccount(r, a, &v, first)
 		})
 	}
 	err := setState(r, root, &c.author, c.Name, payment.AccountLive, "it takes new orders")
@@ -417,7 +421,7 @@ func (c *accountResume) Run(r *runner, root *commands) error {
 		return err
 	}
 	return r.admin(&root.Account.settings, func(a *app.Admin) error {
-		if frozen, other := a.Accounts.Frozen(r.ctx); other != nil || !frozen(c.Name) {
+		if frozen, other := a.Store.Frozen(r.ctx); other != nil || !frozen(c.Name) {
 			return err
 		}
 		return errors.New(detail(err) + " Its payouts wait since the gateway's last start: once the transfers are compared, use --transfers-compared --reason TEXT --evidence TEXT.")
@@ -431,7 +435,7 @@ func setState(r *runner, root *commands, by *author, name string, to payment.Acc
 			return err
 		}
 		first := "Account " + name + " is " + string(to) + " within 2 seconds: " + effect + "."
-		frozen, err := a.Accounts.Frozen(r.ctx)
+		frozen, err := a.Store.Frozen(r.ctx)
 		if err != nil {
 			return err
 		}

@@ -34,7 +34,11 @@ func TestFrozenAccount(t *testing.T) {
 		{"account resume sandbox --transfers-compared --as ana", "porteira: --reason: Required. --evidence: Required.", 2},
 		{"account resume sandbox --evidence e", "belongs to --transfers-compared", 2},
 		{"account resume sandbox --transfers-compared --reason r --evidence e", "name yourself with --as NAME", 2},
-		{"account resume sandbox --transfers-compared --as ana --reason compared --evidence statement", "Payouts of account sandbox continue within 2 seconds.", 0},
+		{"account resume sandbox --transfers-compared --as ana --reason compared --evidence statement", "Proposed: the wait of account sandbox ends. Nothing has changed yet: another person must confirm it with the same command and another --as.", 0},
+		{"account show sandbox", " state frozen\n", 0},
+		{"case list", "account_frozen", 0},
+		{"account resume sandbox --transfers-compared --as Ana --reason compared --evidence statement", "Another person, whose name looks different, must confirm it", 1},
+		{"account resume sandbox --transfers-compared --as bia --reason compared --evidence statement", "Payouts of account sandbox continue within 2 seconds.", 0},
 		{"account show sandbox", " state live\n", 0},
 		{"account show sandbox", " health not tested\n", 0},
 		{"case list", "No open cases", 0},
@@ -107,7 +111,9 @@ func TestRouteTestNamesWhatStopsPayouts(t *testing.T) {
 	}
 	want(1, "payout", " sandbox: payouts wait after a restore until the lists of far have been read: porteira account show far\nNo account can take the order.\n")
 	want(0, "payin", " sandbox: can take the order\n")
-	s.run(0, "account", "resume", "far", "--transfers-compared", "--as", "ana", "--reason", "r", "--evidence", "e")
+	for _, by := range []string{"ana", "bia"} {
+		s.run(0, "account", "resume", "far", "--transfers-compared", "--as", by, "--reason", "r", "--evidence", "e")
+	}
 	want(0, "payout", " sandbox: can take the order\n")
 	first, second := s.openCase(1, "payout_found", `{"reason":"paid_twice"}`), s.openCase(2, "contradiction", `{"reason":"paid_after_release"}`)
 	s.exec("UPDATE cases SET stops_account = 'sandbox' WHERE kind = 'payout_found'")

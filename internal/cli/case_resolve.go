@@ -86,10 +86,15 @@ func merchantOf(r *runner, a *app.Admin, text string) (payment.ID, error) {
 	return m.ID, err
 }
 
+// proposedText says what a second person must do.
+func proposedText(what string) string {
+	return "Proposed: " + what + ". Nothing has changed yet: another person must confirm it with the same command and another --as."
+}
+
 func printResolved(w io.Writer, v *resolved, how string) {
 	switch store.DecisionAction(v.Action) {
 	case store.DecisionProposed:
-		_, _ = fmt.Fprintf(w, "Proposed: %s. Nothing has changed yet: another person must confirm it with the same command and another --as.\n", how)
+		_, _ = fmt.Fprintln(w, proposedText(how))
 	case store.DecisionWithdrawn:
 		_, _ = fmt.Fprintln(w, "Withdrew the proposal. The case is open.")
 	default:

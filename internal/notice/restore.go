@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 )
@@ -106,6 +107,9 @@ func (v *endFeed) clears(l *store.Loaded, f *store.Feed) bool {
 
 // endWait ends the wait of the account, or makes the list that waits for this one due.
 func (v *endFeed) endWait(l *store.Loaded, c *store.Changes, f *store.Feed) {
+	if f.FeedKey == store.Transfers(f.Account) || v.last {
+		c.CloseCases(payment.ID{}, store.FrozenAccount(f.Account), store.CaseAccountFrozen, store.ResolvedByProof)
+	}
 	if f.FeedKey == store.Transfers(f.Account) {
 		return
 	}

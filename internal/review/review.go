@@ -82,7 +82,7 @@ func (s *Service) Resolve(ctx context.Context, r Request) (Result, error) {
 
 // NewResolve builds the operation that records a decision.
 func (s *Service) NewResolve(ctx context.Context, r Request) (*Resolve, error) {
-	r.Actor, r.Reason, r.Evidence = actor.Clean(r.Actor), clean(r.Reason), clean(r.Evidence)
+	r = r.clean()
 	opened, err := s.Store.FindCase(ctx, r.Case)
 	if err != nil {
 		return nil, store.Problem(err)
@@ -105,11 +105,10 @@ func (s *Service) NewResolve(ctx context.Context, r Request) (*Resolve, error) {
 	return v, store.Problem(err)
 }
 
-// Statement is the decision of a person outside of a case: with its actor, reason and
-// evidence, all of them required. Errors: problem kind validation_failed.
-func Statement(by, reason, evidence string) (store.Decision, error) {
-	v := Resolve{Request: Request{Actor: actor.Clean(by), Reason: clean(reason), Evidence: clean(evidence)}}
-	return store.Decision{Actor: v.Actor, Reason: v.Reason, Evidence: v.Evidence}, invalid(v.texts(true))
+// clean is the request with its texts in their recorded form.
+func (r Request) clean() Request {
+	r.Actor, r.Reason, r.Evidence = actor.Clean(r.Actor), clean(r.Reason), clean(r.Evidence)
+	return r
 }
 
 // clean returns a text without spaces around it, in Unicode NFC form.

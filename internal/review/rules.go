@@ -119,6 +119,10 @@ var rules = slices.Concat(refundRules, []rule{
 	{kind: store.CaseNotice, Option: dismiss},
 	{kind: store.CaseFeedEntry, Option: retry, prepare: findHistory, needs: needsFeed, check: checkFeed, effect: readAgain},
 	{kind: store.CaseFeedEntry, Option: Option{How: store.ResolvedDismiss, Persons: 1, Evidence: true}},
+	{
+		kind: store.CaseAccountFrozen, Option: with(twoPersons, store.ResolvedCompared),
+		prepare: findHistory, needs: needsTransfers, check: checkFrozen, effect: endWait,
+	},
 	{kind: store.CaseAccountRefused, Option: dismiss},
 	{kind: store.CaseAccountCertificate, Option: dismiss},
 	{kind: store.CaseDispute, Option: dismiss},

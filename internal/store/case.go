@@ -42,7 +42,7 @@ const (
 	CaseAccountRefused   CaseKind = "account_refused"     // account, since: its processor refuses its credentials, and the gateway has suspended it
 	CasePayoutFound      CaseKind = "payout_found"        // subject: found transfer; amount: that left; processor, externalId, and of the list endToEndId, sentAt, pixKey, receiver: masked
 	CaseFeedEntry        CaseKind = "feed_entry"          // subject: of the entry alone; processor, feed, cursor, cause, externalId if it is known: an invalid entry
-	CaseAccountFrozen    CaseKind = "account_frozen"      // processor: whose payouts waited after a restore; closed when it is opened
+	CaseAccountFrozen    CaseKind = "account_frozen"      // subject: [FrozenAccount]; processor, history: whose payouts wait since a cold start, until two people have compared its transfers
 
 	// subject: of the account alone; account, end, days: its certificate expires, or has
 	CaseAccountCertificate CaseKind = "account_certificate"
@@ -314,6 +314,9 @@ func CaseID(format string, args ...any) payment.ID {
 	sum := sha256.Sum256(fmt.Appendf(nil, format, args...))
 	return payment.ID(sum[:len(payment.ID{})])
 }
+
+// FrozenAccount is the subject of cases about the wait of an account after a cold start.
+func FrozenAccount(account string) payment.ID { return CaseID("wait of account %s", account) }
 
 // OpenCase opens a case in the same commit as its cause, and returns its id. A case
 // whose id was chosen before is opened once, however often the operation runs.

@@ -136,17 +136,6 @@ func Transfers(account string) FeedKey {
 	return FeedKey{Account: account, Feed: feedTransfers}
 }
 
-// ClearAccount lets the payouts of an account continue after a restore, on the decision
-// of an operator who has compared the transfers: for a processor that does not list them.
-func (tx *Tx) ClearAccount(ctx context.Context, account string) error {
-	k := Transfers(account)
-	if _, err := tx.Insert(ctx, feedTable.insert, feedTable.row(&Feed{FeedKey: k, NextAt: tx.Now, UpdatedAt: tx.Now})); err != nil {
-		return err
-	}
-	return tx.ExecOne(ctx, `UPDATE feeds SET cleared = (SELECT history FROM installation), cleared_at = $1, updated_at = $1
-		WHERE account = $2 AND feed = $3`, micros(tx.Now), k.Account, k.Feed)
-}
-
 // Cleared lists the accounts whose transfers have been read in a history of the installation: their
 // payouts do not wait.
 func Cleared(feeds []Feed, history int64) map[string]bool {
@@ -164,4 +153,16 @@ func (s *Store) Feeds(ctx context.Context) ([]Feed, error) {
 	rows, err := s.db.Query(ctx, "SELECT "+feedTable.selected+" FROM feeds t ORDER BY t.account, t.feed")
 	list, err := db.Collect(rows, err, scanFeed)
 	return list, s.db.ReadError("feeds", err)
+}
+
+// Frozen returns whether payouts and refunds of an account wait since a cold start, because its lists have
+// not been read.
+func (s *Store) Frozen(ctx context.Context) (func(account string) bool, error) {
+	inst, err := s.ReadInstallation(ctx)
+	if err != nil || inst.History == 0 {
+		return func(string) bool { return false }, err
+	}
+	feeds, err := s.Feeds(ctx)
+	cleared := Cleared(feeds, inst.History)
+	return func(account string) bool { return !cleared[account] }, err
 }

@@ -375,7 +375,6 @@ func (v *exercise) administer() {
 		must(t, err)
 		must(t, tx.SetInstallation(ctx, store.Installation{Epoch: 9}))
 		must(t, tx.BeginHistory(ctx, store.Installation{Epoch: 9, History: 1}))
-		must(t, tx.ClearAccount(ctx, "bank"))
 		must(t, tx.SaveBrand(ctx, store.Brand{Merchant: v.merchants[0].ID, Title: "N"}))
 		released, err := tx.ReleaseNode(ctx, store.Node{ID: v.node, Heartbeat: 3})
 		if released == 0 {

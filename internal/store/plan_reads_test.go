@@ -175,6 +175,8 @@ func (v *exercise) readWork() {
 	must(t, err)
 	_, err = s.DeliveriesDue(ctx, v.far)
 	must(t, err)
+	_, err = s.Frozen(ctx)
+	must(t, err)
 	_, err = s.Feeds(ctx)
 	must(t, err)
 	_, err = s.FoundTransfer(ctx, v.merchants[0].ID, "0 of 2")

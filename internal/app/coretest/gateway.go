@@ -430,6 +430,18 @@ func (g *Gateway) Clear() {
 // ClearAccount lets payouts continue after a restore, on the decision of an operator.
 func (g *Gateway) ClearAccount() {
 	g.T.Helper()
-	g.Must(g.Store.Transact(g.T.Context(), func(tx *store.Tx) error { return tx.ClearAccount(g.T.Context(), BankName) }))
+	g.Must(g.Store.Transact(g.T.Context(), func(tx *store.Tx) error {
+		k, n := store.Transfers(BankName), store.Needs{}
+		n.NewFeed(store.Feed{FeedKey: k})
+		n.Feed(k)
+		inst, err := tx.Installation(g.T.Context())
+		g.Must(err)
+		return tx.Apply(g.T.Context(), &n, func(l *store.Loaded, c *store.Changes) error {
+			f, _ := l.Feed(k)
+			f.Cleared, f.ClearedAt = inst.History, l.Now()
+			c.SetFeed(f)
+			return nil
+		})
+	}))
 	g.Heartbeat()
 }

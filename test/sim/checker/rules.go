@@ -237,7 +237,7 @@ var caseRules = map[string]caseRule{
 	"dispute_answer":      {subject: "dispute", params: []string{"processor", "externalId", "action", "cause"}, resolutions: []string{"replaced", "proof"}},
 	"payout_found":        {subject: "found transfer", params: []string{"processor", "externalId"}, resolutions: []string{"requested"}},
 	"feed_entry":          {subject: "entry", params: []string{"processor", "feed", "cursor", "cause"}},
-	"account_frozen":      {params: []string{"processor"}},
+	"account_frozen":      {subject: "account", params: []string{"processor", "history"}, resolutions: []string{"proof"}},
 	"damaged":             {subject: "order", params: []string{"table"}, resolutions: []string{"retry"}},
 	"refund_unknown":      {subject: Refund, params: []string{"processor", "externalId", "cause"}, resolutions: []string{"proof", "replaced", "paid", "release", "resend"}},
 	"refund_waiting":      {subject: Refund, params: []string{"processor", "externalId"}, resolutions: []string{"proof"}},
