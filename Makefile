@@ -37,7 +37,7 @@ PACKAGES := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 RACED := $(addprefix ./internal/,account cluster commit delivery env processor/accounthttp webhook worker write)
 TOGETHER := ^Test(ThousandRequestsOfOneReference|TwoRequestsOfOneReference|PayoutsBeyondTheBalance)$$
 
-.PHONY: help dev build test check prove race lint vuln oracle npm fuzz mutants simulate driverkills crashtest disktest docs lines
+.PHONY: help dev build test check prove race lint vuln oracle npm fuzz mutants simulate driverkills crashtest disktest docs sbom lines
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 12
@@ -47,6 +47,9 @@ dev: ## Run the gateway with its sandbox on 127.0.0.1:8080
 
 build: ## Build bin/porteira
 	CGO_ENABLED=0 go build -trimpath -o bin/porteira ./cmd/porteira
+
+sbom: build ## Write bin/porteira.cdx.json, the modules that bin/porteira is made of (CycloneDX)
+	go run github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.9.0 bin -json -std -noserial -notimestamp -output bin/porteira.cdx.json bin/porteira
 
 # The runtime of the race detector would sleep for a second at the end of each test binary.
 test race: export GORACE := atexit_sleep_ms=0
