@@ -123,7 +123,7 @@ func checkKey(ctx context.Context, s *store.Store) error {
 // folder, renames it, and syncs the folder.
 func writeFile(path, text string, replace bool) (err error) {
 	temporary := path + ".new"
-	f, err := os.OpenFile(temporary, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	f, err := CreateFile(temporary)
 	if err != nil {
 		return err
 	}
@@ -140,6 +140,15 @@ func writeFile(path, text string, replace bool) (err error) {
 		return err
 	}
 	return db.SyncFolder(filepath.Dir(path))
+}
+
+// CreateFile replaces a file, or a link by that name, and opens it for writing. It writes to no file
+// that a link names.
+func CreateFile(path string) (*os.File, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 }
 
 // marker stores the installation's epoch in the data folder: restoring a backup of

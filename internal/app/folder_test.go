@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -38,6 +39,28 @@ func TestMarker(t *testing.T) {
 			t.Fatal(err)
 		}
 		reads(text, cluster.Mark{})
+	}
+}
+
+// A file by a name that others know is replaced; what a link by that name points to is not written.
+func TestLinksAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	other, link := filepath.Join(folder, "other"), filepath.Join(folder, "known.new")
+	if err := errors.Join(os.WriteFile(other, []byte("kept"), 0o600), os.Symlink(other, link)); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeFile(filepath.Join(folder, "known"), "text", true); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"other": "kept", "known": "text"} {
+		info, err := os.Lstat(filepath.Join(folder, name))
+		if err != nil || !info.Mode().IsRegular() {
+			t.Fatalf("%s is %v, %v", name, info, err)
+		}
+		if text, err := os.ReadFile(filepath.Join(folder, name)); err != nil || string(text) != want {
+			t.Errorf("%s has %q, %v, want %q", name, text, err, want)
+		}
 	}
 }
 

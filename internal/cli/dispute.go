@@ -190,7 +190,12 @@ func writeDefense(folder string, defense *payment.Defense, contents [][]byte) (f
 	write := func(name string, content []byte) {
 		path := filepath.Join(folder, name)
 		files = append(files, path)
-		err = errors.Join(err, os.WriteFile(path, content, 0o600))
+		f, failed := app.CreateFile(path)
+		if failed == nil {
+			_, failed = f.Write(content)
+			failed = errors.Join(failed, f.Close())
+		}
+		err = errors.Join(err, failed)
 	}
 	write("defense.txt", []byte(defense.Text))
 	for i, f := range defense.Files {
