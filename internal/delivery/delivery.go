@@ -134,7 +134,7 @@ func (s *Service) sendFresh(ctx context.Context) (did int, err error) {
 		secret, usable, err := s.secretOf(ctx, group[0].Merchant)
 		switch {
 		case err != nil:
-			s.Queue.putBack(group)
+			s.Queue.returnUnstarted(group)
 			errs = append(errs, err)
 			continue
 		case usable:

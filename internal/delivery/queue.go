@@ -139,8 +139,8 @@ func (q *Queue) takeFresh(limit int) []store.Delivery {
 	return list
 }
 
-// putBack returns deliveries that were taken fresh and not started.
-func (q *Queue) putBack(list []store.Delivery) {
+// returnUnstarted returns deliveries that were taken fresh and not started.
+func (q *Queue) returnUnstarted(list []store.Delivery) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.fresh = slices.Concat(list, q.fresh)

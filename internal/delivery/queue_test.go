@@ -176,7 +176,7 @@ func TestTakeFresh(t *testing.T) {
 	if got := numbers(list); len(got) != 3 || got[0] != 1 || got[1] != 0 || got[2] != 2 {
 		t.Errorf("took %v, want 1, 0, 2", got)
 	}
-	q.putBack(list[1:])
+	q.returnUnstarted(list[1:])
 	if got := numbers(q.takeFresh(10)); len(got) != 3 || got[2] != 2 {
 		t.Errorf("took %v", got)
 	}

@@ -135,7 +135,7 @@ func Gone(l *store.Loaded, c *store.Changes, e store.Endpoint) error {
 func disable(l *store.Loaded, c *store.Changes, e store.Endpoint) error {
 	was := e
 	e.Enabled, e.Version, e.UpdatedAt = false, e.Version+1, l.Now()
-	takeOver(l, c, &e)
+	inheritDeliveries(l, c, &e)
 	pauseDeliveries(l, c, &e)
 	c.SetEndpoint(e)
 	c.AuditEndpoint(actor.Author{Actor: actor.System}, "change", &was, &e)
@@ -179,10 +179,10 @@ func rewind(l *store.Loaded, e *store.Endpoint) {
 	}
 }
 
-// takeOver moves the other endpoints with the same URL back to the oldest event that this one has
+// inheritDeliveries moves the other endpoints with the same URL back to the oldest event that this one has
 // not accepted, because they relied on its deliveries, which may go to another URL now. Disabled
 // endpoints must get them, too.
-func takeOver(l *store.Loaded, c *store.Changes, e *store.Endpoint) {
+func inheritDeliveries(l *store.Loaded, c *store.Changes, e *store.Endpoint) {
 	oldest, _, _ := l.Undelivered(e)
 	if oldest == 0 {
 		return

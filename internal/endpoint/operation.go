@@ -87,7 +87,7 @@ func (v *change) Decide(l *store.Loaded, c *store.Changes) error {
 		e.Enabled = r.Enabled.V
 	}
 	if was.Enabled && (!e.Enabled || e.URL != was.URL) {
-		takeOver(l, c, &was)
+		inheritDeliveries(l, c, &was)
 	}
 	if e.URL != was.URL {
 		deliverShared(l, c, &e, &was)
@@ -134,7 +134,7 @@ func (v *remove) Decide(l *store.Loaded, c *store.Changes) error {
 	if !ok {
 		return nil
 	}
-	takeOver(l, c, &e)
+	inheritDeliveries(l, c, &e)
 	c.StopDeliveries(&e, store.DeliveryDisabled)
 	c.CloseCases(e.Merchant, e.ID, store.CaseEndpoint, store.ResolvedByRequest)
 	c.CloseCases(e.Merchant, e.ID, store.CaseDamaged, store.ResolvedByRequest)

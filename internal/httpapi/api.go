@@ -115,7 +115,7 @@ type API struct {
 	anonymous      payment.ID // the merchant of orders without credentials
 	addresses      anonymousRate
 	rates          *credentialRate
-	logins         *logins
+	logins         *loginThrottle
 	slots          *slots
 	memory         *memory
 	exports        large // statements as CSV
@@ -137,7 +137,7 @@ func New(o Options) *API {
 		credentials: newCredentials(o.Reader, o.Keys, o.Env.Clock),
 		addresses:   newAnonymousRate(o.AnonymousRate, o.AnonymousTotal, o.Env.Clock),
 		rates:       newCredentialRate(o.CredentialLimits, o.Env.Clock),
-		logins:      newLogins(o.Env.Clock),
+		logins:      newLoginThrottle(o.Env.Clock),
 		slots:       newSlots(o.InFlight),
 		memory:      newMemory(cmp.Or(o.Memory, memoryMax)),
 	}

@@ -28,9 +28,9 @@ const loginsSweep = time.Second
 // blockedReadsMax bounds the secrets of blocked sources that are verified in the database at once.
 const blockedReadsMax = 16
 
-// logins counts wrong secrets, and blocks who sends too many of them: more are refused alike. An address is a source, as for
+// loginThrottle counts wrong secrets, and blocks who sends too many of them: more are refused alike. An address is a source, as for
 // the rate of anonymous orders.
-type logins struct {
+type loginThrottle struct {
 	clock env.Clock
 
 	mu        sync.Mutex
@@ -53,11 +53,11 @@ type wrong struct {
 	blockedUntil time.Duration
 }
 
-func newLogins(clock env.Clock) *logins {
-	return &logins{clock: clock, addresses: map[source]*wrong{}, pairs: map[keyFrom]*wrong{}, reads: make(chan struct{}, blockedReadsMax)}
+func newLoginThrottle(clock env.Clock) *loginThrottle {
+	return &loginThrottle{clock: clock, addresses: map[source]*wrong{}, pairs: map[keyFrom]*wrong{}, reads: make(chan struct{}, blockedReadsMax)}
 }
 
-// loginKey is a key as logins counts it: ids that no credential has are one.
+// loginKey is a key as loginThrottle counts it: ids that no credential has are one.
 func loginKey(key string) string {
 	if isKeyID(key) {
 		return key
@@ -67,7 +67,7 @@ func loginKey(key string) string {
 
 // enter reports whether the secret of a blocked source may be verified now. If so, the caller
 // must call leave afterwards.
-func (l *logins) enter() bool {
+func (l *loginThrottle) enter() bool {
 	select {
 	case l.reads <- struct{}{}:
 		return true
@@ -76,10 +76,10 @@ func (l *logins) enter() bool {
 	}
 }
 
-func (l *logins) leave() { <-l.reads }
+func (l *loginThrottle) leave() { <-l.reads }
 
 // refuse returns a problem of kind rate_limited, and sets its headers.
-func (l *logins) refuse(c *call, wait time.Duration, of *quota) error {
+func (l *loginThrottle) refuse(c *call, wait time.Duration, of *quota) error {
 	c.blocked = true
 	of.show(c.w, 0, wait)
 	return problem.New(problem.RateLimited, "Too many wrong credentials from this IP address. A request with valid credentials is served.").WithRetryAfter(wait)
@@ -87,7 +87,7 @@ func (l *logins) refuse(c *call, wait time.Duration, of *quota) error {
 
 // blocked is the time for which wrong secrets are not counted but refused with 429, 0 if they are
 // counted, and the limit that was reached.
-func (l *logins) blocked(key string, sources []source) (wait time.Duration, of *quota) {
+func (l *loginThrottle) blocked(key string, sources []source) (wait time.Duration, of *quota) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.addresses)+len(l.pairs) == 0 { // as nearly always: the clock need not be read
@@ -120,7 +120,7 @@ func (w *wrong) blocked(now time.Duration) time.Duration {
 }
 
 // fail counts a wrong secret.
-func (l *logins) fail(key string, sources []source) {
+func (l *loginThrottle) fail(key string, sources []source) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.clock.Monotonic()

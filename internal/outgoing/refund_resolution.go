@@ -83,11 +83,11 @@ func (v *refundResolution) accepted(l *store.Loaded, c *store.Changes, p *paymen
 	case p.Lookups == lookUpsBeforeCase && !known:
 		openPartCase(c, p, store.CaseRefundUnknown, store.ReasonStillProcessing)
 	}
-	v.wakeNext(l, c, p)
+	v.scheduleNextPart(l, c, p)
 }
 
-// wakeNext makes the part due that waits for this one.
-func (v *refundResolution) wakeNext(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
+// scheduleNextPart makes the part due that waits for this one.
+func (v *refundResolution) scheduleNextPart(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
 	for _, o := range others(l, p) {
 		if o.Number == p.Number+1 && o.Step == payment.StepQueued && o.Sends == 0 && o.NextAt.After(l.Now()) {
 			o.NextAt, o.Lookups = l.Now(), 0 // a look-up from before its wait allows no send
@@ -106,7 +106,7 @@ func (v *refundResolution) endPart(l *store.Loaded, c *store.Changes, p *payment
 	closePartCases(l, c, p, store.CaseRefundUnknown, store.ResolvedByProof)
 	closePartCases(l, c, p, store.CaseRefundWaiting, store.ResolvedByProof)
 	openWaiting(l, c, p)
-	v.wakeNext(l, c, p)
+	v.scheduleNextPart(l, c, p)
 }
 
 // openWaiting opens a case for each part that waited under the case of this one.
@@ -154,10 +154,10 @@ func (v *refundResolution) paid(l *store.Loaded, c *store.Changes, p *payment.Re
 		return nil // known, or a stale report
 	}
 	if p.Ended() {
-		if err := takeAgain(l, c, p, r); err != nil {
+		if err := reapply(l, c, p, r); err != nil {
 			return err
 		}
-		if err := v.exceeds(l, c, p); err != nil {
+		if err := v.markExcess(l, c, p); err != nil {
 			return err
 		}
 	}
@@ -181,10 +181,10 @@ func (v *refundResolution) paid(l *store.Loaded, c *store.Changes, p *payment.Re
 	return v.movePayin(l, c, p, p.Amount-p.Unapplied)
 }
 
-// takeAgain takes the money of a part that was believed to have failed: first from its order's
+// reapply takes the money of a part that was believed to have failed: first from its order's
 // unapplied or written-off money, if the part gave that back, then from unsettled money of the
 // order, then from available money, and the rest as debt.
-func takeAgain(l *store.Loaded, c *store.Changes, p *payment.RefundPart, r *payment.Refund) error {
+func reapply(l *store.Loaded, c *store.Changes, p *payment.RefundPart, r *payment.Refund) error {
 	payin, ok := l.Payin(p.Merchant, p.Payin)
 	if !ok {
 		return store.ErrNotFound
@@ -244,10 +244,10 @@ func TakeUnapplied(l *store.Loaded, c *store.Changes, p *payment.RefundPart, amo
 	return taken, transition.Unapplied(l, c, p.Merchant, p.Payin, back-taken)
 }
 
-// exceeds marks a part that was paid after it failed, when its money had already gone to another
+// markExcess marks a part that was paid after it failed, when its money had already gone to another
 // refund or a dispute. Then more than the order was paid has been given back, so the pay-in cannot
 // show it. It gets a case.
-func (v *refundResolution) exceeds(l *store.Loaded, c *store.Changes, p *payment.RefundPart) error {
+func (v *refundResolution) markExcess(l *store.Loaded, c *store.Changes, p *payment.RefundPart) error {
 	payin, ok := l.Payin(p.Merchant, p.Payin)
 	if !ok {
 		return store.ErrNotFound
@@ -285,11 +285,11 @@ func (v *refundResolution) failed(l *store.Loaded, c *store.Changes, p *payment.
 	}
 	switch {
 	case p.Ended() && p.Outcome == payment.PartPaid:
-		return v.takenBack(l, c, p, &r, why, evidence)
+		return v.reverse(l, c, p, &r, why, evidence)
 	case p.Ended():
 		return nil // known
 	}
-	of, err := putBack(l, c, p)
+	of, err := releaseSources(l, c, p)
 	if err != nil {
 		return err
 	}
@@ -304,12 +304,12 @@ func (v *refundResolution) failed(l *store.Loaded, c *store.Changes, p *payment.
 	if err != nil {
 		return err
 	}
-	return v.afterFailure(l, c, p)
+	return v.reallocate(l, c, p)
 }
 
-// afterFailure gives the money that a part left to others: first to refunds that exceeded the rest
+// reallocate gives the money that a part left to others: first to refunds that exceeded the rest
 // of the order, then to disputes.
-func (v *refundResolution) afterFailure(l *store.Loaded, c *store.Changes, failed *payment.RefundPart) error {
+func (v *refundResolution) reallocate(l *store.Loaded, c *store.Changes, failed *payment.RefundPart) error {
 	payin, ok := l.Payin(failed.Merchant, failed.Payin)
 	if !ok {
 		return store.ErrNotFound
@@ -336,9 +336,9 @@ func (v *refundResolution) payAgain(l *store.Loaded, c *store.Changes, p *paymen
 	return dispute.ShowBefore(l, c, p, v.links)
 }
 
-// putBack gives back to receivables the money that a part took of them, and opens a case about its
+// releaseSources gives back to receivables the money that a part took of them, and opens a case about its
 // unapplied money. The caller posts the entry.
-func putBack(l *store.Loaded, c *store.Changes, p *payment.RefundPart) (ledger.Parts, error) {
+func releaseSources(l *store.Loaded, c *store.Changes, p *payment.RefundPart) (ledger.Parts, error) {
 	of := ledger.Parts{Unapplied: p.Unapplied, Pending: receivable.Restore(l, c, p.Merchant, p.Took)}
 	p.Took = nil
 	if p.Unapplied == 0 {
@@ -348,9 +348,9 @@ func putBack(l *store.Loaded, c *store.Changes, p *payment.RefundPart) (ledger.P
 	return of, transition.Unapplied(l, c, p.Merchant, p.Payin, p.Unapplied)
 }
 
-// takenBack books a part that failed after the processor had reported it paid.
-func (v *refundResolution) takenBack(l *store.Loaded, c *store.Changes, p *payment.RefundPart, r *payment.Refund, why *payment.Failure, evidence string) error {
-	of, err := putBack(l, c, p)
+// reverse books a part that failed after the processor had reported it paid.
+func (v *refundResolution) reverse(l *store.Loaded, c *store.Changes, p *payment.RefundPart, r *payment.Refund, why *payment.Failure, evidence string) error {
+	of, err := releaseSources(l, c, p)
 	if err != nil {
 		return err
 	}
@@ -369,7 +369,7 @@ func (v *refundResolution) takenBack(l *store.Loaded, c *store.Changes, p *payme
 	if err != nil {
 		return err
 	}
-	return v.afterFailure(l, c, p)
+	return v.reallocate(l, c, p)
 }
 
 // openOverpaid opens a case about unapplied money that did not reach its payer.

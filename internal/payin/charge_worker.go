@@ -28,7 +28,7 @@ func (s *Service) Charge(ctx context.Context) (int, error) {
 	if !s.Node.Lease.Valid() {
 		return 0, nil
 	}
-	err := s.recordAgain(ctx)
+	err := s.retryRecords(ctx)
 	accounts, listErr := s.Store.AccountsWithCharges(ctx, s.Env.Clock.Now())
 	errs := []error{err, listErr}
 	did := 0
@@ -61,8 +61,8 @@ func (s *Service) Charge(ctx context.Context) (int, error) {
 	return did, errors.Join(errs...)
 }
 
-// recordAgain records results of requests that could not be recorded before.
-func (s *Service) recordAgain(ctx context.Context) error {
+// retryRecords records results of requests that could not be recorded before.
+func (s *Service) retryRecords(ctx context.Context) error {
 	s.mu.Lock()
 	list := s.unrecorded
 	s.unrecorded = nil

@@ -192,7 +192,7 @@ func (v *Receive) applyReceipts(l *store.Loaded, c *store.Changes, p *payment.Pa
 			c.UndoKeys()
 			return errUnidentified
 		default:
-			err = v.keepUnidentified(c, *r)
+			err = v.bookUnidentified(c, *r)
 		}
 		if err == nil && r.Cost > 0 {
 			err = c.Post(v.merchant, costSubject(p, r), ledger.BookCost(r.Processor, r.Cost))
@@ -297,10 +297,10 @@ func receiptTrigger(p *payment.Payin, amount money.Cents) (payment.Trigger, mone
 	return payment.OnPay, lacking
 }
 
-// keepUnidentified books money that names no order on the platform's accounts, never on a
+// bookUnidentified books money that names no order on the platform's accounts, never on a
 // merchant's. The text that names an order proves nothing here: the payer of a static code, or
 // another program at the same processor, chooses it.
-func (v *Receive) keepUnidentified(c *store.Changes, r payment.Receipt) error {
+func (v *Receive) bookUnidentified(c *store.Changes, r payment.Receipt) error {
 	r.Payin, r.Applied = payment.ID{}, 0
 	c.AddReceipt(r)
 	params := store.Params{"processor": r.Processor, "externalId": r.OrderID}

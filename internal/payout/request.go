@@ -232,7 +232,7 @@ func (v *RequestOp) Decide(l *store.Loaded, c *store.Changes) error {
 		v.elsewhere = found.Processor
 		return refuse(errElsewhere)
 	case adopts && in.Amount != found.Total: // only money that left is exempt from limits and approval
-		return refuse(errOtherAmount)
+		return refuse(errAmountMismatch)
 	}
 	used := l.Usage(in)
 	switch exceeded := v.limits.Exceeded(in.Amount, in.CreatedAt, &used); {
@@ -293,7 +293,7 @@ var errBegun = problem.New(problem.Unavailable, "The database was just restored 
 // begunRetry is the Retry-After of a request that comes before this process knows of a restore.
 const begunRetry = 10 * time.Second
 
-var errOtherAmount = problem.New(problem.ReferenceConflict, "This referenceId was used before the database was restored from a backup, for a payout of another amount.")
+var errAmountMismatch = problem.New(problem.ReferenceConflict, "This referenceId was used before the database was restored from a backup, for a payout of another amount.")
 
 // errElsewhere means that the request was paid before the restore, at another account.
 var errElsewhere = errors.New("payout: its transfer was found at another account")

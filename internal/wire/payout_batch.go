@@ -82,7 +82,7 @@ func (b *batchReader) readJSON(body []byte) *problem.Error {
 		return problem.New(problem.MalformedJSON, "The body must be a JSON object.")
 	}
 	err := b.members(dec)
-	if errors.Is(err, errCut) {
+	if errors.Is(err, errTruncated) {
 		return nil
 	}
 	if invalid, ok := errors.AsType[*problem.Error](err); ok {
@@ -172,10 +172,10 @@ func (b *batchReader) readItems(dec *jsontext.Decoder) error {
 	return err
 }
 
-// errCut ends the reading of a body.
-var errCut = errors.New("wire: the rest of the batch is not read")
+// errTruncated ends the reading of a body.
+var errTruncated = errors.New("wire: the rest of the batch is not read")
 
-// enough returns errCut if more errors would not be listed, and the body is no repeated
+// enough returns errTruncated if more errors would not be listed, and the body is no repeated
 // request: one of an accepted batch is answered as before, also if the rules have changed
 // since.
 func (b *batchReader) enough() error {
@@ -183,16 +183,16 @@ func (b *batchReader) enough() error {
 		return nil
 	}
 	b.request.cut = true
-	return errCut
+	return errTruncated
 }
 
 // item decodes one payout. Its error is a *problem.Error, and means that the body is
-// malformed, or errCut.
+// malformed, or errTruncated.
 func (b *batchReader) item(raw jsontext.Value) error {
 	at := b.count
 	if b.count++; at >= BatchItemsMax {
 		b.request.cut = true
-		return errCut
+		return errTruncated
 	}
 	prefix := joinIndex("items", at)
 	q := &PayoutRequest{IdempotencyKey: b.d.IdempotencyKey, Actor: b.d.Actor}

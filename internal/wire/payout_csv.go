@@ -111,7 +111,7 @@ func (b *batchReader) readCSV(body []byte, decimal bool) *problem.Error {
 			return errNotUTF8.With(err)
 		}
 		b.request.lines = append(b.request.lines, line)
-		if err := b.item(object); errors.Is(err, errCut) {
+		if err := b.item(object); errors.Is(err, errTruncated) {
 			return nil
 		} else if err != nil {
 			return problem.From(err)

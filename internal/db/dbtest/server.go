@@ -139,7 +139,7 @@ func launch(binaries string, port int, settings []string) (*Server, error) {
 	// tests.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if os.Getuid() == 0 {
-		if err := giveAway(folder, cmd.SysProcAttr); err != nil {
+		if err := chownTo(folder, cmd.SysProcAttr); err != nil {
 			return nil, errors.Join(err, os.RemoveAll(folder))
 		}
 	}
@@ -187,9 +187,9 @@ func (s *Server) Close() {
 	_ = s.process.Wait()
 }
 
-// giveAway makes a plain user the owner of the folder and of the process, as
+// chownTo makes a plain user the owner of the folder and of the process, as
 // PostgreSQL refuses to run as root.
-func giveAway(folder string, attr *syscall.SysProcAttr) error {
+func chownTo(folder string, attr *syscall.SysProcAttr) error {
 	var failures []error
 	for _, name := range []string{"postgres", "nobody"} {
 		account, err := user.Lookup(name)

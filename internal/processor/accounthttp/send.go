@@ -157,9 +157,9 @@ func find[E error](err error) error {
 
 // Why an answer cannot be read.
 var (
-	errCut  = errors.New("accounthttp: the answer broke off")
-	errSize = errors.New("accounthttp: the answer is too large")
-	errType = errors.New("accounthttp: the answer is not plain JSON")
+	errTruncated = errors.New("accounthttp: the answer broke off")
+	errSize      = errors.New("accounthttp: the answer is too large")
+	errType      = errors.New("accounthttp: the answer is not plain JSON")
 )
 
 // read reads an answer to its end. A partial one, a large one, or one that is not JSON
@@ -170,7 +170,7 @@ func read(answer *http.Response, limit int64) Result {
 	body, err := io.ReadAll(io.LimitReader(answer.Body, limit+1))
 	switch {
 	case err != nil:
-		result.Cause = fmt.Errorf("%w (status %d): %w", errCut, answer.StatusCode, plain(err))
+		result.Cause = fmt.Errorf("%w (status %d): %w", errTruncated, answer.StatusCode, plain(err))
 	case int64(len(body)) > limit:
 		result.Cause = fmt.Errorf("%w (status %d, limit %d bytes)", errSize, answer.StatusCode, limit)
 	case len(body) > 0 && !isJSON(answer.Header), answer.Header.Get("Content-Encoding") != "":

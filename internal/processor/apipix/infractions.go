@@ -132,8 +132,8 @@ const infractionPageSize = 20
 // infractionPages bounds the pages of one search.
 const infractionPages = 50
 
-// errCut says that a list of infractions was read, but not to its end: what it lacks proves nothing.
-var errCut = errors.New("apipix: the list of infractions could not be read to its end")
+// errTruncated means that a list of infractions is incomplete, so an absent entry proves nothing.
+var errTruncated = errors.New("apipix: the list of infractions could not be read to its end")
 
 // errNotAllowed says that the application may not read infractions, or not those of that time.
 var errNotAllowed = errors.New("apipix: the bank refuses to list infractions")
@@ -163,7 +163,7 @@ func (p *Processor) infractionsOf(ctx context.Context, v *pix, paid *processor.P
 
 // eachInfraction reads the infractions of a time, until found returns false. One that cannot be
 // read is left out: the list of changes has a case for it. A window that the bank refuses has none, as
-// without the permission; errCut if one was begun and cannot be read to its end.
+// without the permission; errTruncated if one was begun and cannot be read to its end.
 func (p *Processor) eachInfraction(ctx context.Context, from, to time.Time, found func(v *infraction) bool) error {
 	pages := 0
 	for ; from.Before(to); from = from.Add(window) {
@@ -173,13 +173,13 @@ func (p *Processor) eachInfraction(ctx context.Context, from, to time.Time, foun
 		}
 		for number, more := int64(0), true; more; number++ {
 			if pages++; pages > infractionPages {
-				return errCut
+				return errTruncated
 			}
 			read, err := p.readInfractions(ctx, from, end, number, pageSize)
 			switch {
 			case errors.Is(err, errNotAllowed) && number == 0:
 			case errors.Is(err, errNotAllowed), errors.Is(err, errForm) && pages > 1:
-				return errCut
+				return errTruncated
 			case err != nil:
 				return err
 			}

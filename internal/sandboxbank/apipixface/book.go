@@ -113,8 +113,8 @@ func (b *book) charge(txid string) (chargeNote, bool) {
 	return n, ok
 }
 
-// chargesFrom lists the notes of charges that were made from one time until another.
-func (b *book) chargesFrom(from, to time.Time) (list []chargeNote) {
+// chargesBetween lists the notes of charges that were made from one time until another.
+func (b *book) chargesBetween(from, to time.Time) (list []chargeNote) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, id := range b.order {

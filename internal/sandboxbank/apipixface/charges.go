@@ -258,7 +258,7 @@ func listCharges(f *Face, r *request) (int, any, error) {
 		return 0, nil, err
 	}
 	var all []listedCharge
-	for _, n := range f.book.chargesFrom(q.from, q.to) {
+	for _, n := range f.book.chargesBetween(q.from, q.to) {
 		c, known, err := f.bank.PeekCharge(n.TxID)
 		if err != nil {
 			return 0, nil, err
