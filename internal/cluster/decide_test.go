@@ -43,25 +43,24 @@ func TestHeartbeatDecisions(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			m := newNode(t)
-			op, _ := cluster.NewHeartbeat(m.Node, 10+row.seen)
+			op, _ := cluster.NewHeartbeat(m.Node.ID(), 10+row.seen)
 			m.WantDecision(op, row.changes, row.again)
 			m = newNode(t)
-			op, result := cluster.NewHeartbeat(m.Node, 10+row.seen)
+			op, result := cluster.NewHeartbeat(m.Node.ID(), 10+row.seen)
 			m.Must(m.Commit(op))
-			if after, rewound := result(); rewound != row.rewound || after != m.Rows.Installation || !after.RestoredAt.IsZero() != row.rewound {
-				t.Errorf("rewound %v, %+v; stored %+v", rewound, after, m.Rows.Installation)
+			if after, rewound := result(); rewound != row.rewound || after != installation(m) || !after.RestoredAt.IsZero() != row.rewound {
+				t.Errorf("rewound %v, %+v; stored %+v", rewound, after, installation(m))
 			}
 		})
 	}
 }
 
-// newNode is a node in memory, of an installation with epoch 10.
-func newNode(t *testing.T) *coretest.Memory {
+// newNode is a gateway whose node has written five heartbeats, of an installation with epoch 10.
+func newNode(t *testing.T) *coretest.Gateway {
 	t.Helper()
-	m := coretest.NewMemory(t, 0)
-	m.Rows.Installation.Epoch, m.Rows.Nodes[0].Heartbeat = 10, 5
-	m.Rows.Installation.UpdatedAt = coretest.Start
-	return m
+	g := coretest.NewWith(t, 0)
+	g.Execute("UPDATE installation SET epoch = 10", "UPDATE nodes SET heartbeat = 5, clock = 0")
+	return g
 }
 
 // The result of a heartbeat is the stored installation, on every engine.

@@ -38,16 +38,14 @@ func TestRecordDecisions(t *testing.T) {
 	})
 }
 
-// newNotices are due notices in memory, which nobody has claimed.
-func newNotices(t *testing.T, list ...string) *coretest.Memory {
+// newNotices is a gateway with due notices, which nobody has claimed.
+func newNotices(t *testing.T, list ...string) *coretest.Gateway {
 	t.Helper()
-	m := coretest.NewMemory(t, 0)
+	g := coretest.NewWith(t, 0)
 	for _, id := range list {
-		m.Rows.Notices = append(m.Rows.Notices, store.Notice{
-			Processor: coretest.BankName, ID: id, Body: []byte("x"), State: store.NoticeReceived, NextAt: m.Clock.Now(), ReceivedAt: m.Clock.Now(),
-		})
+		due(g, id)
 	}
-	return m
+	return g
 }
 
 func TestClaimDecisions(t *testing.T) {
@@ -55,28 +53,26 @@ func TestClaimDecisions(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		given   []string
-		set     func(n *store.Notice) // of each; may be nil
+		set     string // columns of each, if any
 		limit   int
 		changes string
 		again   string // what a second claim gets
 	}{
-		{"none is due", nil, nil, 10, "", ""},
-		{"one of three", []string{"n-1", "n-2", "n-3"}, nil, 1, one, one},
-		{"two are due", []string{"n-1", "n-2"}, nil, 10, one + "\n" + one, ""},
-		{"due later", []string{"n-1"}, func(n *store.Notice) { n.NextAt = n.NextAt.Add(1) }, 10, "", ""},
-		{"claimed by another process", []string{"n-1"}, func(n *store.Notice) { n.NextAt, n.ClaimedBy = time.Time{}, payment.ID{1} }, 10, "", ""},
-		{"damaged", []string{"n-1"}, func(n *store.Notice) { n.Damaged = errors.New("it does not open") }, 10, `
+		{"none is due", nil, "", 10, "", ""},
+		{"one of three", []string{"n-1", "n-2", "n-3"}, "", 1, one, one},
+		{"two are due", []string{"n-1", "n-2"}, "", 10, one + "\n" + one, ""},
+		{"due later", []string{"n-1"}, "next_at = next_at + 1", 10, "", ""},
+		{"claimed by another process", []string{"n-1"}, "next_at = 0, claimed_by = x'01000000000000000000000000000000'", 10, "", ""},
+		{"damaged", []string{"n-1"}, "body = x'00'", 10, `
 			+cases notice 0 notice:n-1 processor:bank reason:unreadable
 			notices applied_at:-→now last_error:→unreadable next_at:now→- state:received→dead_letter`, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			m := newNotices(t, row.given...)
-			for i := range m.Rows.Notices {
-				if row.set != nil {
-					row.set(&m.Rows.Notices[i])
-				}
+			if row.set != "" {
+				m.Execute("UPDATE notices SET " + row.set)
 			}
-			op, _ := notice.NewClaim(m.Node, row.limit)
+			op, _ := notice.NewClaim(m.Node.ID(), row.limit, coretest.BankName)
 			m.WantDecision(op, row.changes, row.again)
 		})
 	}
@@ -131,7 +127,7 @@ func TestEndDecisions(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			m := newNotices(t, "n-1")
-			op, claimed := notice.NewClaim(m.Node, 1)
+			op, claimed := notice.NewClaim(m.Node.ID(), 1, coretest.BankName)
 			m.Must(m.Commit(op))
 			if row.given != nil {
 				m.Must(m.Commit(row.given(claimed()[0])))

@@ -2,19 +2,24 @@ package payout_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/outgoing"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/transition"
 )
 
 func TestCancelDecisions(t *testing.T) {
 	const canceled = `
 		payouts next_at:now→- status:PENDING→CANCELED step:queued→done version:1→2
+		limit_counters amount:1000→0 payouts:1→0
 		+postings payout_released held -1000
 		+postings payout_released available 1000
 		+events payout.canceled`
@@ -53,30 +58,53 @@ func TestCancelDecisions(t *testing.T) {
 		{name: "returned", given: []move{intent, paid, done(payment.OnReturn, ledger.ReturnPayout(coretest.BankName, 10_00))}, refused: problem.InvalidState},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			m := coretest.NewMemory(t, coretest.Opening)
+			m := coretest.NewWith(t, coretest.Opening)
 			if row.restore != 0 {
-				m.Rows.Installation.RestoredAt = m.Clock.Now().Add(row.restore)
+				restored, proved := m.Clock.Now().Add(row.restore).UnixMicro(), int64(0)
 				if !row.unproved {
-					m.Rows.Installation.ProvedAt = m.Rows.Installation.RestoredAt
+					proved = restored
 				}
+				m.Execute(fmt.Sprintf("UPDATE installation SET restored_at = %d, proved_at = %d", restored, proved))
+				m.Heartbeat()
 			}
 			p := m.Payout("r", 10_00)
 			for _, v := range row.given {
-				m.MovePayout(p.ID, v.on, v.step, v.entry...)
+				movePayout(m, p, v.on, v.step, v.entry...)
 			}
 			op := m.Payouts.NewCancel(p.Merchant, p.ID)
 			if row.refused != "" {
 				m.WantRefusal(op, row.refused)
 			} else {
 				m.WantDecision(op, row.changes, "")
+				m.WantProven()
 			}
-			m.WantProven()
 		})
 	}
-	m := coretest.NewMemory(t, coretest.Opening)
+	m := coretest.NewWith(t, coretest.Opening)
 	p := m.Payout("r", 10_00)
 	m.WantRefusal(m.Payouts.NewCancel(m.Merchant.ID, payment.ID{1}), problem.NotFound)
 	m.WantRefusal(m.Payouts.NewCancel(payment.ID{}, p.ID), problem.NotFound)
+}
+
+// movePayout moves a payout through a cell of its table, to a step.
+func movePayout(g *coretest.Gateway, p payment.Payout, on payment.Trigger, step payment.PayoutStep, entries ...ledger.Entry) {
+	g.T.Helper()
+	var n store.Needs
+	n.Payout(p.Merchant, p.ID)
+	n.Balances(p.Merchant)
+	g.Must(g.Store.Transact(g.T.Context(), func(tx *store.Tx) error {
+		return tx.Apply(g.T.Context(), &n, func(l *store.Loaded, c *store.Changes) error {
+			p, _ := l.Payout(p.Merchant, p.ID)
+			if outgoing.Finish(&p); step != payment.StepDone {
+				p.Step = step
+			}
+			moved, err := transition.Payout(l, c, &p, on, entries...)
+			if !moved {
+				g.T.Errorf("a payout does not move from %s by %s", p.Status, on)
+			}
+			return err
+		})
+	}))
 }
 
 // A payout that a restored database shows as unsent may have been paid: until it

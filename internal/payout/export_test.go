@@ -14,14 +14,6 @@ func (s *Service) NewCancel(merchant, id payment.ID) write.Operation {
 	return &cancel{merchant: merchant, id: id, past: s.past()}
 }
 
-// NewRequestOpIn builds the operation that stores the payout of r in memory, where nothing
-// is sealed.
-func (s *Service) NewRequestOpIn(m store.Merchant, r *wire.PayoutRequest) *RequestOp {
-	p := s.newPayout(&m, r, m.Routes[0].Account, s.newIdentity())
-	in := store.GivenPayout(p, r.Fingerprint)
-	return &RequestOp{in: &in, limits: &m.Limits.Payout, approval: approvalRequest(&m, &p, r), Payout: p}
-}
-
 // SetOpenBatches sets how many open batches a run looks at, until the returned function is
 // called.
 func SetOpenBatches(n int) (reset func()) {

@@ -55,10 +55,8 @@ func TestRequestDecisions(t *testing.T) {
 		{"the reference of a refused request", []request{{"r", opening + 1}}, request{"r", 10_00}, held, true, !refused},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			m := coretest.NewMemory(t, coretest.Opening)
-			newRequest := func(r request) *payout.RequestOp {
-				return m.Payouts.NewRequestOpIn(m.Merchant, coretest.PayoutRequest(r.reference, r.amount))
-			}
+			m := coretest.NewWith(t, coretest.Opening)
+			newRequest := func(r request) *payout.RequestOp { return newRequest(m, r.reference, r.amount) }
 			for _, r := range row.given {
 				if err := m.Commit(newRequest(r)); (err != nil) != (r.amount > opening) {
 					t.Fatalf("given %+v: %v", r, err)
