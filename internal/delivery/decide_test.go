@@ -27,64 +27,48 @@ func wantDecision(t *testing.T, v coretest.Decision, changes string) {
 	}
 }
 
-// deliveries are two pending deliveries of a pay-in, in memory.
-type deliveries struct{ *coretest.Memory }
-
-func newDeliveries(t *testing.T) deliveries {
+// newDeliveries is a gateway with two pending deliveries of a pay-in.
+func newDeliveries(t *testing.T) *coretest.Gateway {
 	t.Helper()
-	m := coretest.NewMemory(t, 0)
-	p := m.Payin("r", hook)
-	for n := range int64(2) {
-		e := payment.Event{Merchant: p.Merchant, ID: m.NewID(), Number: n + 1, Type: payment.EventPayinUnderpaid, Subject: p.ID, Version: n + 2, Body: []byte{'a' + byte(n)}}
-		m.Rows.Events = append(m.Rows.Events, store.GivenEvent{Event: e, URL: hook})
-		m.Rows.Deliveries = append(m.Rows.Deliveries, store.Delivery{
-			Merchant: p.Merchant, ID: m.NewID(), EventNumber: n + 1, Subject: p.ID, URL: hook, State: store.DeliveryPending,
-			NextAt: m.Clock.Now(), CreatedAt: m.Clock.Now(), UpdatedAt: m.Clock.Now(),
-		})
-	}
-	return deliveries{m}
-}
-
-// claim claims up to n deliveries.
-func (m deliveries) claim(n int) []store.Delivery {
-	m.T.Helper()
-	op, claimed := delivery.NewClaim(m.Merchant.ID, m.Node, n)
-	m.Must(m.Commit(op))
-	return claimed()
+	g := coretest.NewWith(t, 0)
+	addEventsOf(g, g.Merchant, g.Payin(g.Merchant, "r", hook).ID, 2, hook)
+	return g
 }
 
 // situation is the history of the two deliveries, of which this process claimed the first
 // one, d.
-type situation func(m deliveries, d store.Delivery)
+type situation func(g *coretest.Gateway, d store.Delivery)
 
 // otherNode is another process.
 var otherNode = payment.ID{1}
 
+// other is otherNode in SQL.
+const other = "x'01000000000000000000000000000000'"
+
 // The situations.
 var (
-	unchanged situation = func(deliveries, store.Delivery) {}
+	unchanged situation = func(*coretest.Gateway, store.Delivery) {}
 	// lost: this process was declared dead, and another one has claimed it.
-	lost situation = func(m deliveries, _ store.Delivery) {
-		m.Rows.Deliveries[0].Attempts, m.Rows.Deliveries[0].ClaimedBy = 2, otherNode
+	lost situation = func(g *coretest.Gateway, _ store.Delivery) {
+		g.Execute("UPDATE deliveries SET attempts = 2, claimed_by = " + other + " WHERE event_number = 1")
 	}
 	// returned: it was returned without an attempt.
-	returned situation = func(m deliveries, d store.Delivery) {
-		m.Must(m.Commit(delivery.NewReturn(m.Clock.Now(), d)))
+	returned situation = func(g *coretest.Gateway, d store.Delivery) {
+		g.Must(g.Commit(delivery.NewReturn(g.Clock.Now(), d)))
 	}
 	// disabled: the receiver has answered 410 to another event of the order.
-	disabled situation = func(m deliveries, _ store.Delivery) {
-		for i := range m.Rows.Deliveries {
-			m.Rows.Deliveries[i].State, m.Rows.Deliveries[i].NextAt = store.DeliveryDisabled, time.Time{}
-		}
+	disabled situation = func(g *coretest.Gateway, _ store.Delivery) {
+		g.Execute("UPDATE deliveries SET state = 'disabled', next_at = 0")
 	}
 	// removed: it was removed for its age.
-	removed situation = func(m deliveries, _ store.Delivery) { m.Rows.Deliveries = m.Rows.Deliveries[1:] }
+	removed situation = func(g *coretest.Gateway, _ store.Delivery) {
+		g.Execute("DELETE FROM deliveries WHERE event_number = 1")
+	}
 	// inCase: its attempts had failed, and it was requested again.
-	inCase situation = func(m deliveries, d store.Delivery) {
-		m.Must(m.Commit(ended(d, store.DeliveryExhausted, 500)))
-		again := &m.Rows.Deliveries[0] // as [store.Tx.Redeliver]
-		again.State, again.NextAt, again.ScheduleStep = store.DeliveryPending, m.Clock.Now(), 0
-		m.claim(10)
+	inCase situation = func(g *coretest.Gateway, d store.Delivery) {
+		g.Must(g.Commit(ended(d, store.DeliveryExhausted, 500)))
+		g.Must(g.Deliveries.Redeliver(g.T.Context(), g.Merchant.ID, eventOf(g, g.Merchant, 1).ID))
+		claimDue(g, g.Merchant, 10)
 	}
 )
 
@@ -101,11 +85,11 @@ func decideEnds(t *testing.T, rows []endRow) {
 	t.Helper()
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
-			m := newDeliveries(t)
-			d := m.claim(1)[0]
-			r.after(m, d)
+			g := newDeliveries(t)
+			d := claimDue(g, g.Merchant, 1)[0]
+			r.after(g, d)
 			d.Attempts = r.attempt
-			wantDecision(t, m.Decide(r.end(d, m.Clock.Now())), r.want)
+			wantDecision(t, g.Decide(r.end(d, g.Clock.Now())), r.want)
 		})
 	}
 }
@@ -121,19 +105,6 @@ func (r *endRow) end(d store.Delivery, now time.Time) *delivery.End {
 // The changes at the end of an attempt, if the process still has the delivery
 // claimed.
 func TestDecideEnd(t *testing.T) { decideEnds(t, ends) }
-
-// The same on every engine.
-func TestEnd(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		for _, r := range ends[:4] {
-			t.Run(r.name, func(t *testing.T) {
-				g := g.For(t)
-				addEventsOf(g, g.Merchant, g.Payin(g.Merchant, "r", hook).ID, 2, hook)
-				wantDecision(t, g.Decide(r.end(claimDue(g, g.Merchant, 1)[0], g.Clock.Now())), r.want)
-			})
-		}
-	})
-}
 
 var ends = []endRow{
 	{"delivered", unchanged, 1, store.DeliveryDone, 200, `
@@ -212,10 +183,10 @@ func TestDecideReturn(t *testing.T) {
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
-			m := newDeliveries(t)
-			d := m.claim(1)[0]
-			r.after(m, d)
-			wantDecision(t, m.Decide(delivery.NewReturn(m.Clock.Now().Add(time.Minute), d)), r.want)
+			g := newDeliveries(t)
+			d := claimDue(g, g.Merchant, 1)[0]
+			r.after(g, d)
+			wantDecision(t, g.Decide(delivery.NewReturn(g.Clock.Now().Add(time.Minute), d)), r.want)
 		})
 	}
 }
@@ -225,51 +196,31 @@ func TestDecideClaim(t *testing.T) {
 	const mine = "deliveries attempts:0→1 claimed_by:-→this next_at:now→-"
 	for _, r := range []struct {
 		name  string
-		set   func(d *store.Delivery) // of the two that are due; may be nil
+		set   string // columns of the two that are due, if any
 		limit int
 		want  string
 	}{
-		{"two", nil, 10, mine + "\n" + mine},
-		{"one of them", nil, 1, mine},
-		{"due later", func(d *store.Delivery) { d.NextAt = d.NextAt.Add(1) }, 10, ""},
-		{"disabled", func(d *store.Delivery) { d.State, d.NextAt = store.DeliveryDisabled, time.Time{} }, 10, ""},
-		{"claimed by another process", func(d *store.Delivery) { d.Attempts, d.NextAt, d.ClaimedBy = 1, time.Time{}, otherNode }, 10, ""},
-		{"tried before", func(d *store.Delivery) { d.Attempts, d.ScheduleStep = 3, 2 }, 1, "deliveries attempts:3→4 claimed_by:-→this next_at:now→-"},
-		{"postponed", func(d *store.Delivery) { d.Postponed = d.NextAt.Add(time.Minute) }, 1, "deliveries next_at:now→in 1m0s"},
-		{"damaged", func(d *store.Delivery) { d.Damaged = true }, 1, `
-			+cases damaged 0 number:1 table:events
-			deliveries case_id:→id next_at:now→- state:pending→exhausted`},
+		{"two", "", 10, mine + "\n" + mine},
+		{"one of them", "", 1, mine},
+		{"due later", "next_at = next_at + 1", 10, ""},
+		{"disabled", "state = 'disabled', next_at = 0", 10, ""},
+		{"claimed by another process", "attempts = 1, next_at = 0, claimed_by = " + other, 10, ""},
+		{"tried before", "attempts = 3, schedule_step = 2", 1, "deliveries attempts:3→4 claimed_by:-→this next_at:now→-"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			m := newDeliveries(t)
-			for i := range m.Rows.Deliveries {
-				if r.set != nil {
-					r.set(&m.Rows.Deliveries[i])
-				}
+			g := newDeliveries(t)
+			if r.set != "" {
+				g.Execute("UPDATE deliveries SET " + r.set)
 			}
-			op, claimed := delivery.NewClaim(m.Merchant.ID, m.Node, r.limit)
-			v := m.Decide(op)
+			op, claimed := delivery.NewClaim(g.Merchant.ID, g.Node.ID(), r.limit)
+			v := g.Decide(op)
 			v.Again = "" // it claims the rest up to the limit
 			wantDecision(t, v, r.want)
 			for _, d := range claimed() {
-				wantClaimed(t, d, m.Node, m.Rows.Events[d.EventNumber-1].Event)
+				wantClaimed(t, d, g.Node.ID(), eventOf(g, g.Merchant, d.EventNumber))
 			}
 		})
 	}
-}
-
-// The result of a claim equals the stored rows, with their events, on every engine.
-func TestClaim(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		addEvents(g, g.Merchant, 2, hook)
-		list := claimDue(g, g.Merchant, 10)
-		if len(list) != 2 {
-			t.Errorf("claimed %d", len(list))
-		}
-		for _, d := range list {
-			wantClaimed(t, d, g.Node.ID(), eventOf(g, g.Merchant, d.EventNumber))
-		}
-	})
 }
 
 func wantClaimed(t *testing.T, d store.Delivery, node payment.ID, event payment.Event) {
@@ -281,9 +232,9 @@ func wantClaimed(t *testing.T, d store.Delivery, node payment.ID, event payment.
 
 // A process that was declared dead claims no delivery.
 func TestDecideClaimOfADeadProcess(t *testing.T) {
-	m := newDeliveries(t)
-	op, claimed := delivery.NewClaim(m.Merchant.ID, otherNode, 10)
-	if v := m.Decide(op); !errors.Is(v.Refusal, write.ErrNodeDead) || len(claimed()) != 0 {
+	g := newDeliveries(t)
+	op, claimed := delivery.NewClaim(g.Merchant.ID, otherNode, 10)
+	if v := g.Decide(op); !errors.Is(v.Refusal, write.ErrNodeDead) || len(claimed()) != 0 {
 		t.Errorf("%v, claimed %v", v.Refusal, claimed())
 	}
 }
