@@ -7,43 +7,47 @@ import (
 
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/ledger"
-	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
-	"github.com/porteira/porteira/internal/review"
 	"github.com/porteira/porteira/internal/store"
 )
 
-var (
-	merchantID = payment.ID{1}
-	subjectID  = payment.ID{2}
-	reviewID   = payment.ID{3}
-)
+// given is a payout of 10.00 of a merchant that had 14.00, at a step, with one send that ended long
+// ago, and a case about it.
+func given(t *testing.T, kind store.CaseKind, reason store.CaseReason, status payment.PayoutStatus, step payment.PayoutStep) (*desk, payment.Payout, store.Case) {
+	t.Helper()
+	d := newDesk(coretest.NewWith(t, 14_00))
+	p := d.Payout("r", 10_00)
+	c := store.Case{Merchant: p.Merchant, ID: payment.ID{3}, Kind: kind, Subject: p.ID, Amount: p.Amount, Params: reason.With(nil)}
+	d.change(p, func(l *store.Loaded, changes *store.Changes) error {
+		stored, _ := l.Payout(p.Merchant, p.ID)
+		stored.Status, stored.Step, stored.NextAt = status, step, time.Time{}
+		changes.SetPayout(stored)
+		changes.AddSend(store.Send{Merchant: p.Merchant, Payout: p.ID, Number: 1, Processor: p.Processor, Outcome: store.SendUnknown, Deadline: coretest.Start.Add(-time.Hour)})
+		changes.OpenCase(c)
+		switch status {
+		case payment.PayoutFailed, payment.PayoutCanceled, payment.PayoutReturned:
+			return changes.Post(p.Merchant, p.ID, ledger.ReleasePayout(p.Amount, p.Fee))
+		case payment.PayoutCompleted:
+			return changes.Post(p.Merchant, p.ID, ledger.PayPayout(p.Processor, p.Amount, p.Fee))
+		default:
+			return nil
+		}
+	})
+	return d, p, c
+}
 
-// given is a payout of 10.00 at a step, with one send that ended long ago, the accounts
-// of its merchant, and a case about it.
-func given(kind store.CaseKind, reason store.CaseReason, status payment.PayoutStatus, step payment.PayoutStep) store.Given {
-	serial := byte(10)
-	g := store.Given{
-		Now: coretest.Start, NewID: func() payment.ID { serial++; return payment.ID{serial} },
-		Payouts: []store.NewPayout{store.GivenPayout(payment.Payout{
-			Merchant: merchantID, ID: subjectID, ExternalID: "x", Amount: 10_00, Status: status, Step: step, Version: 2, Processor: "bank",
-		}, nil)},
-		Sends: []store.Send{{
-			Merchant: merchantID, Payout: subjectID, Number: 1, Outcome: store.SendUnknown, Deadline: coretest.Start.Add(-time.Hour),
-		}},
-		Cases:    []store.Case{{Merchant: merchantID, ID: reviewID, Kind: kind, Subject: subjectID, Amount: 10_00, Params: reason.With(nil)}},
-		Balances: map[payment.ID]ledger.Balances{merchantID: {ledger.Available: 4_00, ledger.Held: 10_00, ledger.Clearing("bank"): -14_00}},
-	}
-	if status != payment.PayoutProcessing {
-		g.Balances[merchantID] = ledger.Balances{ledger.Available: 4_00, ledger.Clearing("bank"): -4_00}
-	}
-	return g
+// change makes changes of a payout that no operation makes.
+func (d *desk) change(p payment.Payout, change func(l *store.Loaded, c *store.Changes) error) {
+	d.T.Helper()
+	var n store.Needs
+	n.Payout(p.Merchant, p.ID)
+	n.Balances(p.Merchant)
+	d.Must(d.Store.Transact(d.T.Context(), func(tx *store.Tx) error { return tx.Apply(d.T.Context(), &n, change) }))
 }
 
 // Each resolution of a payout's case by each state of the payout, confirmed by the second
 // person if it takes two.
 func TestDecideAboutPayouts(t *testing.T) {
-	t.Parallel()
 	const (
 		unknown, contradiction = store.CasePayoutUnknown, store.CaseContradiction
 		processing, failed     = payment.PayoutProcessing, payment.PayoutFailed
@@ -71,78 +75,66 @@ func TestDecideAboutPayouts(t *testing.T) {
 		{contradiction, store.ReasonOtherAmount, processing, inReview, store.ResolvedRelease, "FAILED done failed 1400 0 0"},
 		{contradiction, store.ReasonOtherAmount, processing, inReview, store.ResolvedDismiss, refused},
 		{contradiction, store.ReasonOtherAmount, payment.PayoutCompleted, done, store.ResolvedDismiss, "COMPLETED done unknown 400 0 0"},
-		{contradiction, store.ReasonPaidAfterRelease, failed, done, store.ResolvedPaid, "FAILED paid_late unknown 0 -600 0"},
-		{contradiction, store.ReasonPaidAfterRelease, payment.PayoutCanceled, done, store.ResolvedWriteOff, "CANCELED paid_late unknown 400 0 0"},
-		{contradiction, store.ReasonPaidAfterRelease, failed, done, store.ResolvedDismiss, "FAILED done unknown 400 0 0"},
+		{contradiction, store.ReasonPaidAfterRelease, failed, done, store.ResolvedPaid, "FAILED paid_late unknown 400 0 0"},
+		{contradiction, store.ReasonPaidAfterRelease, payment.PayoutCanceled, done, store.ResolvedWriteOff, "CANCELED paid_late unknown 1400 0 0"},
+		{contradiction, store.ReasonPaidAfterRelease, failed, done, store.ResolvedDismiss, "FAILED done unknown 1400 0 0"},
 		{contradiction, store.ReasonPaidAfterRelease, failed, payment.StepPaidLate, store.ResolvedPaid, refused},
 		{contradiction, store.ReasonFailedAfterPaid, payment.PayoutCompleted, done, store.ResolvedRelease, "RETURNED done unknown 1400 0 0"},
 		{contradiction, store.ReasonFailedAfterPaid, payment.PayoutReturned, done, store.ResolvedRelease, refused},
 	} {
 		t.Run(fmt.Sprintf("%s %s %s %s", row.reason, row.status, row.step, row.how), func(t *testing.T) {
-			t.Parallel()
-			g := given(row.kind, row.reason, row.status, row.step)
-			for _, actor := range []string{"ana", "bia"} {
-				r := request(&g.Cases[0], row.how)
-				r.Actor = actor
-				op := review.NewDecision(g.Cases[0], r)
-				op.Identify(actor)
-				var n store.Needs
-				op.Needs(&n)
-				after, err := g.Decide(&n, op.Decide)
-				if (err != nil) != (row.want == refused) {
-					t.Fatalf("%s: %v, want %s", actor, err, row.want)
+			d, p, c := given(t, row.kind, row.reason, row.status, row.step)
+			changes := d.Changes(func() {
+				for _, actor := range []string{"ana", "bia"} {
+					r := request(&c, row.how)
+					r.Actor = actor
+					_, err := d.reviews.Resolve(t.Context(), r)
+					if (err != nil) != (row.want == refused) {
+						t.Fatalf("%s: %v, want %s", actor, err, row.want)
+					}
+					var open store.Case
+					if open, err = d.Store.FindCase(t.Context(), c.ID); err != nil || !open.ClosedAt.IsZero() {
+						break
+					}
 				}
-				if g = after; err != nil || !g.Cases[0].ClosedAt.IsZero() {
-					break
-				}
-			}
+			})
 			if row.want != refused {
-				wantAfter(t, &g, row.how, row.want)
-			} else if len(g.Decided)+len(g.Postings)+len(g.Events) > 0 {
-				t.Errorf("the refused decision left %+v", g)
+				d.wantAfter(p, c, row.how, row.want)
+			} else if changes != "" {
+				t.Errorf("the refused decision changed %s", changes)
 			}
 		})
 	}
 }
 
-func wantAfter(t *testing.T, g *store.Given, how store.Resolution, want string) {
-	t.Helper()
-	p, b := g.Payouts[0].Payout, g.Balances[merchantID]
-	if got := fmt.Sprint(p.Status, " ", p.Step, " ", g.Sends[0].Outcome, " ", int64(b[ledger.Available]), " ", int64(b[ledger.Owed]), " ", int64(b[ledger.Held])); got != want {
-		t.Errorf("it is %s, want %s", got, want)
+func (d *desk) wantAfter(p payment.Payout, c store.Case, how store.Resolution, want string) {
+	d.T.Helper()
+	p, b := d.ReadPayout(p), d.Balances()
+	sends, err := d.Store.Sends(d.T.Context(), p.Merchant, p.ID)
+	d.Must(err)
+	if got := fmt.Sprint(p.Status, " ", p.Step, " ", sends[0].Outcome, " ", int64(b[ledger.Available]), " ", int64(b[ledger.Owed]), " ", int64(b[ledger.Held])); got != want {
+		d.T.Errorf("it is %s, want %s", got, want)
 	}
-	if g.Cases[0].Resolution != how {
-		t.Errorf("the case is closed with %q", g.Cases[0].Resolution)
+	closed, err := d.Store.FindCase(d.T.Context(), c.ID)
+	d.Must(err)
+	if closed.Resolution != how {
+		d.T.Errorf("the case is closed with %q", closed.Resolution)
 	}
-	var sum money.Cents
-	for _, amount := range b {
-		sum += amount
-	}
-	if sum != 0 {
-		t.Errorf("the ledger sums to %d", sum)
-	}
-	if last := g.Decided[len(g.Decided)-1]; last.Resolution != how || last.Action != store.DecisionResolved && last.Action != store.DecisionConfirmed {
-		t.Errorf("the last decision is %+v", last)
+	if n := d.Count("decisions", fmt.Sprintf("resolution = '%s' AND action IN ('resolved', 'confirmed')", how)); n != 1 {
+		d.T.Errorf("%d decisions close it", n)
 	}
 }
 
 // A send whose last byte may still be leaving delays the decision.
 func TestDecideWaitsForTheDeadline(t *testing.T) {
-	t.Parallel()
-	g := given(store.CasePayoutUnknown, store.ReasonNoAnswer, payment.PayoutProcessing, payment.StepUnknown)
-	g.Sends[0].Deadline = g.Now.Add(time.Second)
-	op := review.NewDecision(g.Cases[0], request(&g.Cases[0], store.ResolvedRelease))
-	var n store.Needs
-	op.Needs(&n)
-	if _, err := g.Decide(&n, op.Decide); err == nil {
-		t.Error("decided before the deadline")
-	}
-	g.Sends[0].Deadline = g.Now.Add(2 * time.Minute)
-	if _, err := g.Decide(&n, op.Decide); err == nil {
-		t.Error("decided while a clock that is ahead by a minute may send")
-	}
-	g.Sends[0].Deadline = g.Now
-	if after, err := g.Decide(&n, op.Decide); err != nil || len(after.Decided) != 1 {
-		t.Errorf("at the deadline: %v", err)
+	d, p, c := given(t, store.CasePayoutUnknown, store.ReasonNoAnswer, payment.PayoutProcessing, payment.StepUnknown)
+	for _, row := range []struct {
+		deadline time.Duration
+		decided  bool
+	}{{time.Second, false}, {2 * time.Minute, false}, {0, true}} { // a clock may be ahead by a minute
+		d.Execute(fmt.Sprintf("UPDATE payout_sends SET deadline = %d WHERE payout_id = x'%x'", d.Clock.Now().Add(row.deadline).UnixMicro(), p.ID[:]))
+		if _, err := d.reviews.Resolve(t.Context(), request(&c, store.ResolvedRelease)); (err == nil) != row.decided {
+			t.Errorf("%v before the deadline: %v", row.deadline, err)
+		}
 	}
 }

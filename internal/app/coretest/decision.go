@@ -3,7 +3,6 @@ package coretest
 import (
 	"errors"
 	"fmt"
-	"testing"
 
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
@@ -18,90 +17,69 @@ type Decision struct {
 	Again string
 }
 
-// stage is where operations are decided: on a database, or in memory.
-type stage interface {
-	snapshot() snapshot
-	apply(n *store.Needs, decide func(*store.Loaded, *store.Changes) error) error
-	Commit(op write.Operation) error
-}
-
 var errRollBack = errors.New("coretest: roll back")
-
-func decide(t *testing.T, s stage, op write.Operation) Decision {
-	t.Helper()
-	var v Decision
-	before := s.snapshot()
-	var needs store.Needs
-	op.Needs(&needs)
-	err := s.apply(&needs, func(l *store.Loaded, c *store.Changes) error {
-		if v.Refusal = op.Decide(l, c); v.Refusal != nil && c.Len() > 0 {
-			t.Errorf("%T refused (%v), and made %d changes", op, v.Refusal, c.Len())
-		}
-		return errRollBack
-	})
-	if !errors.Is(err, errRollBack) {
-		t.Fatalf("rolled back: %v", err)
-	}
-	for _, changes := range []*string{&v.Changes, &v.Again} {
-		if err := s.Commit(op); fmt.Sprint(err) != fmt.Sprint(store.Problem(v.Refusal)) {
-			t.Errorf("%T: first %v, then %v", op, v.Refusal, err)
-		}
-		after := s.snapshot()
-		*changes = before.changes(after)
-		before = after
-	}
-	if v.Refusal != nil && v.Changes != "" {
-		t.Errorf("%T refused (%v), and changed %s", op, v.Refusal, v.Changes)
-	}
-	return v
-}
-
-func wantDecision(t *testing.T, s stage, op write.Operation, changes, again string) {
-	t.Helper()
-	v := decide(t, s, op)
-	if v.Refusal != nil {
-		t.Fatalf("refused: %v", v.Refusal)
-	}
-	if want := Lines(changes); v.Changes != want {
-		t.Errorf("changes\n%s\nwant\n%s", v.Changes, want)
-	}
-	if want := Lines(again); v.Again != want {
-		t.Errorf("changes of the second commit\n%s\nwant\n%s", v.Again, want)
-	}
-}
-
-func wantRefusal(t *testing.T, s stage, op write.Operation, kind problem.Kind) {
-	t.Helper()
-	v := decide(t, s, op)
-	if v.Refusal == nil {
-		t.Fatalf("not refused, want %s; changes\n%s", kind, v.Changes)
-	}
-	if got := problem.From(store.Problem(v.Refusal)).Kind; got != kind {
-		t.Errorf("refused with %s (%v), want %s", got, v.Refusal, kind)
-	}
-}
 
 // Decide runs an operation three times: in a transaction that is rolled back, as after a
 // lost race; then it commits it; then it commits it again, as after an unknown commit
 // that took effect. A refusal must be the same each time and change nothing.
-func (g *Gateway) Decide(op write.Operation) Decision { g.T.Helper(); return decide(g.T, g, op) }
+func (g *Gateway) Decide(op write.Operation) Decision {
+	g.T.Helper()
+	var v Decision
+	before := g.snapshot()
+	var needs store.Needs
+	op.Needs(&needs)
+	err := g.Store.Transact(g.T.Context(), func(tx *store.Tx) error {
+		return tx.Apply(g.T.Context(), &needs, func(l *store.Loaded, c *store.Changes) error {
+			if v.Refusal = op.Decide(l, c); v.Refusal != nil && c.Len() > 0 {
+				g.T.Errorf("%T refused (%v), and made %d changes", op, v.Refusal, c.Len())
+			}
+			return errRollBack
+		})
+	})
+	if !errors.Is(err, errRollBack) {
+		g.T.Fatalf("rolled back: %v", err)
+	}
+	for _, changes := range []*string{&v.Changes, &v.Again} {
+		if err := g.Commit(op); fmt.Sprint(err) != fmt.Sprint(store.Problem(v.Refusal)) {
+			g.T.Errorf("%T: first %v, then %v", op, v.Refusal, err)
+		}
+		after := g.snapshot()
+		*changes = before.changes(after)
+		before = after
+	}
+	if v.Refusal != nil && v.Changes != "" {
+		g.T.Errorf("%T refused (%v), and changed %s", op, v.Refusal, v.Changes)
+	}
+	return v
+}
 
 // WantDecision compares the changes of an operation, and those of its second commit,
 // which are usually none.
 func (g *Gateway) WantDecision(op write.Operation, changes, again string) {
 	g.T.Helper()
-	wantDecision(g.T, g, op, changes, again)
+	v := g.Decide(op)
+	if v.Refusal != nil {
+		g.T.Fatalf("refused: %v", v.Refusal)
+	}
+	if want := Lines(changes); v.Changes != want {
+		g.T.Errorf("changes\n%s\nwant\n%s", v.Changes, want)
+	}
+	if want := Lines(again); v.Again != want {
+		g.T.Errorf("changes of the second commit\n%s\nwant\n%s", v.Again, want)
+	}
 }
 
 // WantRefusal checks that an operation is refused with a problem of the kind.
 func (g *Gateway) WantRefusal(op write.Operation, kind problem.Kind) {
 	g.T.Helper()
-	wantRefusal(g.T, g, op, kind)
+	v := g.Decide(op)
+	if v.Refusal == nil {
+		g.T.Fatalf("not refused, want %s; changes\n%s", kind, v.Changes)
+	}
+	if got := problem.From(store.Problem(v.Refusal)).Kind; got != kind {
+		g.T.Errorf("refused with %s (%v), want %s", got, v.Refusal, kind)
+	}
 }
 
 // Commit commits an operation.
 func (g *Gateway) Commit(op write.Operation) error { return g.Writer.Do(g.T.Context(), op) }
-
-func (g *Gateway) apply(n *store.Needs, decide func(*store.Loaded, *store.Changes) error) error {
-	return g.Store.Transact(g.T.Context(), func(tx *store.Tx) error { return tx.Apply(g.T.Context(), n, decide) })
-}
