@@ -2,7 +2,6 @@ package httpapi_test
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -95,22 +94,4 @@ func (idle) RefundAction(context.Context, payment.ID, string) error { return nil
 
 func (s *controls) RefundAction(_ context.Context, id payment.ID, action string) error {
 	return s.record("%s refund %d", action, id[0])
-}
-
-// RefundAction implements [httpapi.Sandbox].
-func (s *instance) RefundAction(ctx context.Context, id payment.ID, action string) error {
-	if err := s.work(); err != nil {
-		return err
-	}
-	for i := range s.actors {
-		r, err := s.store.Refund(ctx, s.actors[i].ID, id)
-		if errors.Is(err, store.ErrNotFound) {
-			continue
-		}
-		if err == nil {
-			err = s.control.Refund(ctx, r.ExternalID, action)
-		}
-		return s.happened(err)
-	}
-	return problem.New(problem.NotFound, "Refund not found.")
 }
