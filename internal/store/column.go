@@ -90,7 +90,7 @@ func (t *tableOf[T]) dests(v *T, more int) []any {
 	return dest
 }
 
-// scanDue is scan of a row that waits for a worker. If a value cannot be decoded, the row is
+// scanDue is scan of a row that waits for a worker or is listed. If a value cannot be decoded, the row is
 // damaged, and its other values are read: an error would stop the rows beside it.
 func (t *tableOf[T]) scanDue(r db.Scanner, v *T, more ...any) (damaged bool, err error) {
 	if t.scan(r, v, more...) == nil {

@@ -245,7 +245,10 @@ type DefendedDispute struct {
 func (s *Store) Disputes(ctx context.Context, merchant payment.ID, f DisputeFilter) ([]DefendedDispute, error) {
 	text, args := f.where(disputeTable.selected, disputeTable.name, merchant)
 	rows, err := s.db.Query(ctx, text, args...)
-	list, err := db.Collect(rows, err, scanDispute)
+	list, err := db.Collect(rows, err, func(r db.Scanner) (d payment.Dispute, err error) {
+		_, err = disputeTable.scanDue(r, &d)
+		return d, err
+	})
 	if err != nil {
 		return nil, s.db.ReadError("disputes", err)
 	}

@@ -375,11 +375,16 @@ func (s *Store) PersonalOf(ctx context.Context, merchant payment.ID, payins []pa
 	return list, s.db.ReadError("personal data", err)
 }
 
-// Payins lists a merchant's pay-ins, newest first.
+// Payins lists a merchant's pay-ins, newest first. A value that cannot be decoded is left out, as in
+// all lists.
 func (s *Store) Payins(ctx context.Context, merchant payment.ID, f Filter) ([]payment.Payin, error) {
 	text, args := f.where(payinTable.selected, "payins", merchant, false)
 	rows, err := s.db.Query(ctx, text, args...)
-	list, err := db.Collect(rows, err, scanPayin)
+	list, err := db.Collect(rows, err, func(r db.Scanner) (payment.Payin, error) {
+		var p payinRow
+		_, err := payinTable.scanDue(r, &p)
+		return p.Payin, err
+	})
 	return list, s.db.ReadError("pay-ins", err)
 }
 

@@ -316,7 +316,7 @@ func (s *Store) Refunds(ctx context.Context, merchant payment.ID, f Filter) ([]p
 	text, args := f.where(refundTable.selected, "refunds", merchant, true)
 	rows, err := s.db.Query(ctx, text, args...)
 	list, err := db.Collect(rows, err, func(r db.Scanner) (payment.Refund, error) {
-		v, err := scanRefund(r)
+		v, err := scanDueRefund(r)
 		return v.Refund, err
 	})
 	return list, s.db.ReadError("refunds", err)

@@ -61,7 +61,7 @@ func (v *sealed) reads(s *store.Store) map[string]error {
 	ctx, m := v.t.Context(), v.merchants[0].ID
 	_, personal := s.PayinPersonal(ctx, m, v.payins[0])
 	_, beneficiary := s.Payout(ctx, m, v.payouts[0])
-	_, body := s.Events(ctx, m, 0, 1)
+	_, body := s.EventNumbered(ctx, m, 1)
 	_, secret := s.WebhookSecret(ctx, m)
 	account, err := s.Account(ctx, v.merchants[0].Name)
 	must(v.t, err)
@@ -231,6 +231,51 @@ func TestRekey(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A pay-in, refund, dispute or event with a value that cannot be read hides no other in a list.
+func TestDamagedRowsAreListed(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *store.Store) {
+		v := newSealed(t, s)
+		m, payin := v.merchants[0].ID, v.payins[0]
+		must(t, commit(t, s, func(n *store.Needs) {
+			n.InsertPayin(newPayin(t, s, &v.merchants[0], payment.ID{9}, "other"))
+			n.RefundsOf(m, payin)
+			n.DisputesOfPayin(m, payin)
+		}, func(_ *store.Loaded, c *store.Changes) error {
+			for i := range byte(2) {
+				c.AddRefund(payment.Refund{Merchant: m, ID: payment.ID{5, i}, Payin: payin, ExternalID: string('a' + rune(i)), Amount: 1}, nil)
+				c.AddDispute(payment.Dispute{Merchant: m, ID: payment.ID{6, i}, Payin: payin, ExternalID: string('a' + rune(i)), Amount: 1})
+			}
+			c.AddEvent(payment.Event{Merchant: m, Type: payment.EventPayinPaid, Subject: payin}, []byte(`{}`), "")
+			return nil
+		}))
+		write(t, s, func(tx *store.AdminTx) error {
+			return errors.Join(
+				tx.ExecOne(t.Context(), "UPDATE payins SET details = '{', failure = '{' WHERE merchant_id = $1 AND id = $2", m[:], payin[:]),
+				tx.ExecOne(t.Context(), "UPDATE refunds SET failure = '{' WHERE merchant_id = $1 AND external_id = 'a'", m[:]),
+				tx.ExecOne(t.Context(), "UPDATE disputes SET taken_from = '{' WHERE merchant_id = $1 AND external_id = 'a'", m[:]),
+				tx.ExecOne(t.Context(), "UPDATE events SET body = $2 WHERE merchant_id = $1 AND number = 1", m[:], []byte("damaged")),
+			)
+		})
+		payins, err := s.Payins(t.Context(), m, store.Filter{Limit: 9})
+		if err != nil || len(payins) != 2 || payins[1].ID != payin || payins[1].Amount == 0 {
+			t.Errorf("pay-ins are %+v, %v", payins, err)
+		}
+		refunds, err := s.Refunds(t.Context(), m, store.Filter{Limit: 9})
+		if err != nil || len(refunds) != 2 || refunds[1].Amount != 1 {
+			t.Errorf("refunds are %+v, %v", refunds, err)
+		}
+		disputes, err := s.Disputes(t.Context(), m, store.DisputeFilter{Limit: 9})
+		if err != nil || len(disputes) != 2 || disputes[1].Amount != 1 {
+			t.Errorf("disputes are %+v, %v", disputes, err)
+		}
+		events, err := s.Events(t.Context(), m, 0, 9)
+		if err != nil || len(events) != 2 || !strings.Contains(string(events[0].Body), `"type":"payin.paid"`) || !strings.HasSuffix(string(events[0].Body), `"data":{"id":"`+payin.String()+`"}}`) {
+			t.Errorf("events are %+v, %v", events, err)
+		}
+	})
 }
 
 // A payout whose beneficiary cannot be decrypted is read without it, and hides no other in a
