@@ -63,7 +63,7 @@ func holds(t *rapid.T, b ledger.Balances, posted map[ledger.Account]money.Cents)
 }
 
 // debtIsExplained checks that debt grows only by the shortfall of a dispute, of a late
-// payout, of a found transfer, of a found refund or of a fee that is charged again, and shrinks by no more than there is.
+// payout, of a found transfer, of a refund or of a fee that is charged again, and shrinks by no more than there is.
 func debtIsExplained(t *rapid.T, before, after ledger.Balances, kind ledger.Kind, amount money.Cents) {
 	grown := before[ledger.Owed] - after[ledger.Owed]
 	switch {
@@ -73,7 +73,7 @@ func debtIsExplained(t *rapid.T, before, after ledger.Balances, kind ledger.Kind
 		}
 		left := amount - (before[ledger.Pending] - after[ledger.Pending])
 		lack := left - min(left, before[ledger.Available])
-		shortfall := kind == ledger.DisputeOpened || kind == ledger.PayoutPaidLate || kind == ledger.PayoutFound || kind == ledger.RefundFound || kind == ledger.FeeRecharged
+		shortfall := kind == ledger.RefundHeld || kind == ledger.DisputeOpened || kind == ledger.PayoutPaidLate || kind == ledger.PayoutFound || kind == ledger.RefundFound || kind == ledger.FeeRecharged
 		if !shortfall || grown != lack || after[ledger.Available] != 0 {
 			t.Fatalf("%s %d made debt of %d out of %s", kind, amount, grown, textOf(before))
 		}
@@ -163,7 +163,8 @@ func TestPartsOfEntries(t *testing.T) {
 		"more pending than disputed":      ledger.OpenDispute(3, 0, 2),
 		"more pending than won":           ledger.WinDispute(3, 0, 2),
 		"more pending than reversed":      ledger.ReverseChargeback(bank, 3, 0, 2),
-		"more pending than refunded":      ledger.HoldRefund(ledger.Parts{Pending: 3}, 2),
+		"more pending than refunded":      ledger.HoldRefund(ledger.Parts{Pending: 3}, 2, 0, 2),
+		"a fee that a refund charges":     ledger.HoldRefund(ledger.Parts{}, 2, -1, 2),
 		"more unapplied than released":    ledger.ReleaseRefund(ledger.Parts{Unapplied: 3}, 2),
 		"a negative part of a refund":     ledger.FindRefund(ledger.Parts{Unapplied: -1}, 0, 2),
 		"more pending than taken back":    ledger.TakeBackRefund(bank, ledger.Parts{Pending: 3}, 0, 2),

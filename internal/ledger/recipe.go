@@ -77,7 +77,7 @@ var Recipes = []Recipe{
 	{PayoutFound, "available (then owed) → clearing", "the processor lists a transfer that a restored backup lacks, or paid a payout twice; a shortfall becomes debt"},
 	{PayoutAdopted, "clearing → owed, then available", "the payout of a found transfer was requested again, and holds its money"},
 	{FoundReturned, "clearing → owed, then available", "a found transfer, or one that left after its payout's release, failed or was returned by the receiver's bank, in full or in part"},
-	{RefundHeld, "pending of the order, then available (or unapplied) → held", "a refund was accepted"},
+	{RefundHeld, "pending of the order, then available (then owed, at most the fee that comes back with it), or unapplied → held", "a refund was accepted"},
 	{Refunded, "held → clearing", "the processor proved that the refund was paid"},
 	{RefundReleased, "held → pending of the order, and available (or unapplied)", "the refund, or a part of it, was definitively not paid"},
 	{RefundFound, "unapplied of the payment, then pending of the order, then available (then owed) → held", "the processor lists a refund that nobody requested here, or paid one after its release; a shortfall becomes debt"},
@@ -225,13 +225,15 @@ func (p Parts) back(e Entry, from Account) Entry {
 	return withPart(withPart(e, Pending, from, p.Pending), Unapplied, from, p.Unapplied)
 }
 
-// HoldRefund sets a refund's amount aside.
-func HoldRefund(of Parts, amount money.Cents) Entry {
+// HoldRefund sets a refund's amount aside: beside its parts from available, and at most the fee that comes
+// back with the refund as debt, which it then repays.
+func HoldRefund(of Parts, available, feeBack, amount money.Cents) Entry {
 	rest := of.rest(amount)
-	if rest < 0 {
+	if rest < 0 || feeBack < 0 {
 		return Entry{Kind: RefundHeld}
 	}
-	return of.from(Move(RefundHeld, Available, Held, rest), Held)
+	debt := min(max(rest-max(available, 0), 0), feeBack)
+	return of.from(drawn(RefundHeld, Held, rest-debt, rest), Held)
 }
 
 // PayRefund books a refund that the processor proved to be paid.

@@ -64,7 +64,8 @@ clearing -10, held 60, owed -50            | payout_adopted 90              | cl
 clearing -10, held 60, owed -50            | found_returned 90              | clearing -100, available 40, held 60
 
 available 100                              | refund_held 100                | held 100
-available 99                               | refund_held 100                | refused
+available 80                               | refund_held 100                | held 100, owed -20
+available 74                               | refund_held 100                | refused
 held 100, clearing -100                    | refunded 100                   | -
 held 99                                    | refunded 100                   | refused
 held 100                                   | refund_released 100            | available 100
@@ -298,7 +299,7 @@ func resolution(b ledger.Balances, kind ledger.Kind, amount, fee money.Cents) (e
 func refundEntry(b ledger.Balances, kind ledger.Kind, amount money.Cents) ledger.Entry {
 	switch kind {
 	case ledger.RefundHeld:
-		return ledger.HoldRefund(ledger.Parts{}, amount)
+		return ledger.HoldRefund(ledger.Parts{}, b[ledger.Available], amount/4, amount)
 	case ledger.Refunded:
 		return ledger.PayRefund(bank, amount)
 	case ledger.RefundReleased:
@@ -323,12 +324,12 @@ func TestPartsOfRefunds(t *testing.T) {
 		entry ledger.Entry
 		want  string
 	}{
-		{ledger.HoldRefund(of, 55), "held 55, unapplied 40, pending 10, available 5"},
+		{ledger.HoldRefund(of, 10, 0, 55), "held 55, unapplied 40, pending 10, available 5"},
 		{ledger.ReleaseRefund(of, 55), "unapplied 60, pending 40, available 10"},
 		{ledger.FindRefund(of, 10, 65), "held 65, unapplied 40, pending 10, owed -5"},
 		{ledger.PayRefund(bank, 65), "clearing 65, unapplied 40, pending 10, owed -5"},
 		{ledger.TakeBackRefund(bank, of, -5, 65), "unapplied 60, pending 40, available 10"},
-		{ledger.HoldRefund(ledger.Parts{Unapplied: 60}, 60), "held 60, pending 40, available 10"},
+		{ledger.HoldRefund(ledger.Parts{Unapplied: 60}, 0, 0, 60), "held 60, pending 40, available 10"},
 		{ledger.ReleaseRefund(ledger.Parts{Unapplied: 20}, 20), "held 40, unapplied 20, pending 40, available 10"},
 		{ledger.PayRefund(bank, 40), "clearing 40, unapplied 20, pending 40, available 10"},
 		{ledger.TakeBackRefund(bank, ledger.Parts{Unapplied: 40}, 0, 40), "unapplied 60, pending 40, available 10"},

@@ -253,11 +253,12 @@ func (v *CreateOp) days(l *store.Loaded, p *payment.Payin) string {
 }
 
 // add stores the refund, and holds its money: first unsettled money of the pay-in, then available
-// money.
+// money, then the fee that comes back with it.
 func (v *CreateOp) add(l *store.Loaded, c *store.Changes, p *payment.Payin, amount money.Cents, list []payment.RefundSlice) error {
-	if l.Balances(v.merchant)[ledger.Available]+receivable.Pending(l, p) < amount {
+	available, feeBack := l.Balances(v.merchant)[ledger.Available], receivable.FeeBack(p, l.RefundPartsOf(v.merchant, p.ID), amount)
+	if available+receivable.Pending(l, p)+feeBack < amount {
 		return problem.New(problem.InsufficientBalance,
-			"The available balance, with what has not settled of this pay-in, does not cover this refund. The referenceId remains unused.")
+			"The available balance, with what has not settled of this pay-in and the fee that comes back, does not cover this refund. The referenceId remains unused.")
 	}
 	r := payment.Refund{
 		Merchant: v.merchant, ID: v.id, Payin: p.ID, ExternalID: v.ids(1), ReferenceID: v.request.ReferenceID.V, Origin: payment.RefundByMerchant,
@@ -270,7 +271,7 @@ func (v *CreateOp) add(l *store.Loaded, c *store.Changes, p *payment.Payin, amou
 		parts[i].Took = receivable.Take(l, c, p, parts[i].Amount)
 		of.Pending += parts[i].Took.Sum()
 	}
-	if err := c.Post(r.Merchant, r.ID, ledger.HoldRefund(of, amount)); err != nil {
+	if err := c.Post(r.Merchant, r.ID, ledger.HoldRefund(of, available, feeBack, amount)); err != nil {
 		return err
 	}
 	c.AddRefund(r, v.request.Fingerprint, parts...)

@@ -1,6 +1,7 @@
 package refund_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -218,6 +219,32 @@ func TestRefundOfPending(t *testing.T) {
 		g.LookUp()
 		g.Send()
 		wantAccounts(g, ledger.Balances{ledger.Pending: 0, ledger.Available: 99_50})
+	})
+}
+
+// The fee that comes back with a refund covers what is missing for it, and no more. Until then, or until the
+// refund fails, it is a debt.
+func TestTheFeeThatComesBackCoversARefund(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		g.SetPrice(payment.PIX, payment.Terms{BasisPoints: 99, Fixed: 10, RefundsFee: true})
+		p := g.PaidPayin("p", 100_00)
+		g.Payout("all but the payment", int64(coretest.Opening))
+		failed := g.Refund(p, "fails", 0)
+		wantAccounts(g, ledger.Balances{ledger.Available: 0, ledger.Held: coretest.Opening + 100_00, ledger.Owed: -1_09})
+		g.Bank.Refunds.Answer = func(*coretest.Bank, processor.RefundRequest) processor.TransferAnswer {
+			return processor.TransferAnswer{Outcome: processor.Refused, Cause: errors.New("refused")}
+		}
+		g.Send()
+		g.Bank.Refunds.Answer = nil
+		g.WantRefund(failed, payment.RefundFailed, 0, payment.PayinPaid, 0)
+		wantAccounts(g, ledger.Balances{ledger.Available: 98_91, ledger.Owed: 0})
+		g.Payout("a cent", 1)
+		refused(t, g, p.ID, 100_00, problem.InsufficientBalance, "")
+		part := g.Refund(p, "part", 50_00)
+		g.Send()
+		g.WantRefund(part, payment.RefundCompleted, 50_00, payment.PayinPartiallyRefunded, 50_00)
+		wantAccounts(g, ledger.Balances{ledger.Available: 98_90 - 50_00 + 54, ledger.Owed: 0})
+		g.WantProven()
 	})
 }
 

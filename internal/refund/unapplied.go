@@ -75,7 +75,7 @@ func (v *Unapplied) Apply(l *store.Loaded, c *store.Changes) error {
 		Merchant: v.Merchant, ID: c.NewID(), Payin: v.Payin, ExternalID: v.ids(1), Origin: payment.RefundByCase, Amount: v.Amount,
 		Status: payment.RefundPending, Version: 1, WebhookURL: p.WebhookURL, WebhookDisabled: p.WebhookDisabled, CreatedAt: l.Now(), UpdatedAt: l.Now(),
 	}
-	if err := c.Post(r.Merchant, r.ID, ledger.HoldRefund(ledger.Parts{Unapplied: r.Amount}, r.Amount)); err != nil {
+	if err := c.Post(r.Merchant, r.ID, ledger.HoldRefund(ledger.Parts{Unapplied: r.Amount}, 0, 0, r.Amount)); err != nil {
 		return err
 	}
 	parts := newParts(&r, list, v.ids, l.Now())
