@@ -193,7 +193,7 @@ var (
 )
 
 // callUntil calls the processor within a time, until the charge is known or refused, or must be
-// called for later. A processor whose breaker is open is not called.
+// called for later than the time allows. A processor whose breaker is open is not called.
 func (s *Service) callUntil(ctx context.Context, w *chargeWork, limit time.Duration) {
 	limited, cancel := s.Env.Clock.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
@@ -207,12 +207,18 @@ func (s *Service) callUntil(ctx context.Context, w *chargeWork, limit time.Durat
 		return
 	}
 	defer pool.Release(1)
+	began := s.Env.Clock.Monotonic()
 	for calls := 0; ; calls++ {
 		s.call(limited, w)
-		if !w.callAgain() {
+		wait := chargeAgainAfter[min(calls, len(chargeAgainAfter)-1)]
+		switch left := limit - (s.Env.Clock.Monotonic() - began); {
+		case w.callAgain():
+		case w.pauses() && w.wait+moveMin/2 <= left:
+			wait = w.wait
+		default:
 			return
 		}
-		timer := s.Env.Clock.NewTimer(chargeAgainAfter[min(calls, len(chargeAgainAfter)-1)])
+		timer := s.Env.Clock.NewTimer(wait)
 		select {
 		case <-timer.C():
 		case <-limited.Done():

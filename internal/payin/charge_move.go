@@ -51,7 +51,7 @@ func (s *Service) restoredLately() bool {
 }
 
 // movable reports whether the order may be tried at another account: every request of this one's
-// charge was refused or never sent, even if the look-up before the first one got no answer. If the
+// charge was refused, had no effect yet (429) or was never sent, even if the look-up before the first one got no answer. If the
 // process may have lost its claim, or has no free slot, that proves nothing about the account. Nor
 // does a failure to reach the account soon after a restore.
 func (w *chargeWork) movable() bool {
@@ -62,6 +62,8 @@ func (w *chargeWork) movable() bool {
 	switch {
 	case w.Outcome == processor.Refused.String():
 		return w.State == store.ChargeEnded
+	case w.Outcome == processor.Later.String():
+		return !w.restored
 	case notSent:
 		return w.FirstSentAt.IsZero() && !w.restored && !errors.Is(w.cause, errClaimLost) && !errors.Is(w.cause, errNoSlot)
 	default:

@@ -77,7 +77,8 @@ func TestNextAccountOfACharge(t *testing.T) {
 		{"refused twice", "refused, refused, done", "PENDING ready", "1 bank ended refused, 2 second ended refused, 3 third made done"},
 		{"refused by all", "refused, refused, refused", "FAILED", "1 bank ended refused, 2 second ended refused, 3 third ended refused"},
 		{"unknown", "unknown, done, done", "PENDING", "1 bank wanted unknown"},
-		{"later", "later, done, done", "PENDING", "1 bank wanted later"},
+		{"later", "later, done, done", "PENDING ready", "1 bank ended not_sent, 2 second made done"},
+		{"later at all", "later, later, later", "PENDING", "1 bank ended not_sent, 2 second ended not_sent, 3 third wanted later"},
 		{"unknown at the second", "refused, unknown, done", "PENDING", "1 bank ended refused, 2 second wanted unknown"},
 		{"no account is reached", "not sent, not sent, dial time-out", "PENDING", "1 bank ended not_sent, 2 second ended not_sent, 3 third wanted not_sent"},
 	} {

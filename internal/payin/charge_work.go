@@ -75,6 +75,11 @@ func (w *chargeWork) callAgain() bool {
 		!errors.Is(w.cause, errClaimLost) && !w.movable()
 }
 
+// pauses reports whether the processor asked for a later call, and no other account may be tried meanwhile.
+func (w *chargeWork) pauses() bool {
+	return w.State == store.ChargeWanted && w.Outcome == processor.Later.String() && w.wait > 0 && !w.movable()
+}
+
 // call makes one call, and takes its answer: the charge is requested, under the same id, if
 // that is safe; else it is looked up.
 func (w *chargeWork) call(ctx context.Context, clock env.Clock, guard func() error) {

@@ -220,6 +220,25 @@ func TestLatePIXIsATimeout(t *testing.T) {
 	})
 }
 
+// A processor's pause that ends within the time of the request is waited for, and the charge is requested again.
+func TestPauseOfAProcessor(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		calls, began := 0, g.Clock.Now()
+		g.Bank.AnswerCharge = func(_ *coretest.Bank, r processor.ChargeRequest) processor.ChargeAnswer {
+			if calls++; calls == 1 {
+				return processor.ChargeAnswer{Outcome: processor.Later, Wait: 2 * time.Second}
+			}
+			if g.Clock.Now().Sub(began) < 2*time.Second {
+				t.Error("the pause was not waited for")
+			}
+			return processor.ChargeAnswer{Outcome: processor.Done, Charge: processor.Charge{PIX: processortest.PIX(r)}}
+		}
+		if p, err := create(g, coretest.PayinRequest("order", "")); err != nil || !p.Ready() || calls != 2 {
+			t.Errorf("answered %+v, %v, after %d calls", p, err, calls)
+		}
+	})
+}
+
 // Cancel and expiry reach the processor, even if it is down for a while; a payment that was
 // faster is booked.
 func TestEndedOrdersAreCanceledAtTheProcessor(t *testing.T) {
