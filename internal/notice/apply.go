@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/porteira/porteira/internal/commit"
@@ -229,8 +228,8 @@ func (s *Service) applyHint(ctx context.Context, proc processor.Processor, name 
 		if report.Lookup != processor.Found {
 			return unconfirmed("transfer", report.Lookup, report.Cause)
 		}
-		if report.State == processor.TransferFailed && report.Failure != nil && h.Reason != "" { // queries do not show it
-			report.Failure = &payment.Failure{Code: report.Failure.Code, Message: strings.TrimSuffix(report.Failure.Message, ".") + ": " + h.Reason}
+		if report.State == processor.TransferFailed && report.Failure != nil { // queries do not show the reason
+			report.Failure = report.Failure.Because(h.Reason)
 		}
 		if !showsState(&report, h.Transfer) {
 			_, err := s.Transfers.RecordNotice(ctx, name, h.ExternalID, report, nil)

@@ -26,6 +26,28 @@ func refuseTransfers(*coretest.Bank, processor.TransferRequest) processor.Transf
 	return processor.TransferAnswer{Outcome: processor.Refused, Evidence: "AC03"}
 }
 
+// The reason that a notice names reaches the merchant.
+func TestReasonOfAFailedTransfer(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		g.Bank.AnswerTransfer = func(*coretest.Bank, processor.TransferRequest) processor.TransferAnswer {
+			return processor.TransferAnswer{Outcome: processor.Unknown}
+		}
+		p := g.Payout("r", 10_00)
+		g.Send()
+		g.Bank.AnswerQuery = func(*coretest.Bank, string) processor.TransferReport {
+			return processor.TransferReport{Lookup: processor.Found, State: processor.TransferFailed, Amount: p.Amount, Failure: &payment.Failure{Code: "not_settled", Message: "It failed."}}
+		}
+		g.Notify("n", "failed "+p.ExternalID+" conta encerrada")
+		g.Apply()
+		g.WantPayout(p, payment.PayoutFailed, payment.StepDone)
+		got, err := g.Store.Payout(t.Context(), p.Merchant, p.ID)
+		g.Must(err)
+		if want := (payment.Failure{Code: "not_settled", Message: "It failed: conta encerrada"}); got.Failure == nil || *got.Failure != want {
+			t.Errorf("the failure is %+v", got.Failure)
+		}
+	})
+}
+
 // A report that contradicts the processor's earlier proof moves no money: it gets a
 // case.
 func TestContradictionsMoveNothing(t *testing.T) {

@@ -6,6 +6,7 @@
 package payment
 
 import (
+	"strings"
 	"time"
 
 	"github.com/porteira/porteira/internal/money"
@@ -51,6 +52,14 @@ const OriginPublic = "public"
 type Failure struct {
 	Code    string // stable, snake_case
 	Message string // for people
+}
+
+// Because is the failure with a reason that the processor named, if it is not empty.
+func (f *Failure) Because(reason string) *Failure {
+	if reason == "" {
+		return f
+	}
+	return &Failure{f.Code, strings.TrimSuffix(f.Message, ".") + ": " + reason}
 }
 
 // PIXDetail is what a payer needs to pay by Pix.

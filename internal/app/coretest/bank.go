@@ -370,7 +370,7 @@ func (b *Bank) listed(feed processor.Feed) (list []processor.Fact) {
 func (b *Bank) VerifyNotice(http.Header, []byte, time.Time) (string, error) { return "notice", nil }
 
 // ParseNotice reads a notice whose body names one subject per line: a transfer by its
-// id, or by "paid" and its id if it reports the payment; a charge by "charge" and its id,
+// id, by "paid" and its id if it reports the payment, or by "failed", its id and the reason; a charge by "charge" and its id,
 // with the id of a payment after a slash if it reports one; a refund by "refund" and its
 // id.
 func (b *Bank) ParseNotice(body []byte) (hints []processor.Hint, err error) {
@@ -387,6 +387,10 @@ func (b *Bank) ParseNotice(body []byte) (hints []processor.Hint, err error) {
 			hints = append(hints, h)
 		case kind == "paid":
 			hints = append(hints, processor.Hint{Subject: processor.SubjectTransfer, ExternalID: id, Transfer: processor.TransferPaid})
+		case kind == "failed":
+			h := processor.Hint{Subject: processor.SubjectTransfer, Transfer: processor.TransferFailed}
+			h.ExternalID, h.Reason, _ = strings.Cut(id, " ")
+			hints = append(hints, h)
 		case kind == "refund":
 			h := processor.Hint{Subject: processor.SubjectRefund}
 			h.ExternalID, h.PaymentID, _ = strings.Cut(id, " of ")

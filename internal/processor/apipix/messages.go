@@ -102,6 +102,7 @@ type pixReturn struct {
 	Value    string `json:"valor"`
 	Nature   string `json:"natureza"` // "" is natureOriginal
 	Status   string `json:"status"`
+	Reason   any    `json:"motivo"` // of the status: a text, if a bank names one
 }
 
 // Natures of a return. Those that the receiver requests are here, by this gateway or at the

@@ -63,6 +63,28 @@ func TestNoticeOfSeveral(t *testing.T) {
 	}
 }
 
+// The reason of a failed transfer is shown, unless it may name a person.
+func TestNoticeOfAFailedTransfer(t *testing.T) {
+	for reason, want := range map[string]string{"Conta encerrada": "Conta encerrada", "CPF 52998224725": "", "ana@example.com": ""} {
+		hints := parseHints(t, `{"pix":[{"tipo":"SOLICITACAO","status":"NAO_REALIZADO","gnExtras":{"idEnvio":"envio1","erro":{"codigo":"AC03","motivo":"`+reason+`"}}}]}`)
+		if len(hints) != 1 || hints[0].Transfer != processor.TransferFailed || hints[0].Reason != want {
+			t.Errorf("%s: hints %+v", reason, hints)
+		}
+	}
+}
+
+// So is the reason of a failed return.
+func TestReasonOfAFailedReturn(t *testing.T) {
+	for motive, want := range map[any]string{
+		"Conta encerrada": "The bank could not complete the refund: Conta encerrada", "CPF 52998224725": "The bank could not complete the refund.", 7.0: "The bank could not complete the refund.", nil: "The bank could not complete the refund.",
+	} {
+		r := pixReturn{ID: "id", Value: "1.00", Status: statusFailed, Reason: motive}
+		if got := r.report("id"); got.Failure == nil || got.Failure.Code != "not_returned" || got.Failure.Message != want {
+			t.Errorf("%v: %+v", motive, got.Failure)
+		}
+	}
+}
+
 // TestNoticeWithOneReturn: the standard's example has an object where its schema has a list.
 func TestNoticeWithOneReturn(t *testing.T) {
 	body := `{"pix":[` + goodPayment[:len(goodPayment)-1] + `,"devolucoes":{"id":"` + hostileID + `","rtrId":"D1","valor":"1.00","status":"DEVOLVIDO"}}]}`

@@ -80,7 +80,8 @@ func (r *pixReturn) report(externalID string) processor.TransferReport {
 		report.Evidence += " as " + r.ReturnID
 	}
 	if state == processor.TransferFailed {
-		report.Failure = failureOf("not_returned")
+		reason, _ := r.Reason.(string)
+		report.Failure = failureOf("not_returned").Because(shownText(reason))
 	}
 	return report
 }
