@@ -103,16 +103,21 @@ func (c *eventList) Run(r *runner, root *commands) error {
 }
 
 type eventShow struct {
+	reveal
+
 	ID string `arg:"" help:"The event's id, such as evt_…"`
 }
 
 // Run shows an event.
 func (c *eventShow) Run(r *runner, root *commands) error {
+	if err := c.check(); err != nil {
+		return err
+	}
 	id, err := payment.ParseEventID(strings.TrimSpace(c.ID))
 	if err != nil {
 		return configError{fmt.Errorf("%q is not the id of an event: porteira event list shows ids", c.ID)}
 	}
-	return r.admin(&root.Event.settings, func(a *app.Admin) error { return showEvent(r, a, id, "event "+c.ID) })
+	return r.admin(&root.Event.settings, func(a *app.Admin) error { return showEvent(r, a, id, "event "+c.ID, &c.reveal) })
 }
 
 type deliveryList struct {
@@ -150,11 +155,11 @@ func (c *deliveryShow) Run(r *runner, root *commands) error {
 	if err != nil {
 		return configError{fmt.Errorf("%q is not the id of a delivery: porteira delivery list shows ids", c.ID)}
 	}
-	return r.admin(&root.Delivery.settings, func(a *app.Admin) error { return showEvent(r, a, id, "delivery "+c.ID) })
+	return r.admin(&root.Delivery.settings, func(a *app.Admin) error { return showEvent(r, a, id, "delivery "+c.ID, &reveal{}) })
 }
 
 // showEvent shows an event and what became of it.
-func showEvent(r *runner, a *app.Admin, id payment.ID, what string) error {
+func showEvent(r *runner, a *app.Admin, id payment.ID, what string, c *reveal) error {
 	d, err := query.ExplainEvent(r.ctx, a.Store, id)
 	if isNotFound(err) {
 		return fmt.Errorf("%s not found: porteira event list and porteira delivery list show ids", what)
@@ -175,6 +180,12 @@ func showEvent(r *runner, a *app.Admin, id payment.ID, what string) error {
 		more.Attempts = append(more.Attempts, attemptView{v.Delivery.String(), v.Number, v.Status, v.Latency.Milliseconds(), v.Error, v.CreatedAt, timeIfAny(v.EndedAt)})
 	}
 	view := eventView{Merchant: m.Name, Number: d.Event.Number, Subject: d.Event.Subject.String(), Event: query.MaskEvent(d.Event.Body), deliveredView: &more}
+	if c.Reveal {
+		if err := c.record(r, a, &query.Subject{Kind: query.KindEvent, Merchant: m.ID, ID: d.Event.ID}); err != nil {
+			return err
+		}
+		view.Event = d.Event.Body
+	}
 	return r.out.show(view, func(w io.Writer) { printEvent(w, &d.Event, &view, a.Clock.Now()) })
 }
 

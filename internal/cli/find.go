@@ -14,6 +14,8 @@ import (
 type findCommand struct {
 	settings
 
+	Merchant string `help:"Search the rows of this merchant alone." placeholder:"NAME"`
+
 	Text string `arg:"" help:"An id of any kind, a reference, a code of a Pix or a boleto, a CPF or CNPJ, an e-mail address or a Pix key."`
 }
 
@@ -33,11 +35,19 @@ func (c *findCommand) Run(r *runner) error {
 		return configError{errors.New("write what to find: an id, a reference, a code, a document, an e-mail address or a Pix key")}
 	}
 	return r.admin(&c.settings, func(a *app.Admin) error {
-		list, thorough, unread := query.Find(r.ctx, a.Store, c.Text)
 		merchants, err := a.Store.Merchants(r.ctx)
 		if err != nil {
 			return err
 		}
+		var of payment.ID
+		if c.Merchant != "" {
+			m, err := merchantNamed(r, a, c.Merchant)
+			if err != nil {
+				return err
+			}
+			of = m.ID
+		}
+		list, thorough, unread := query.Find(r.ctx, a.Store, c.Text, of)
 		names := map[payment.ID]string{}
 		for i := range merchants {
 			names[merchants[i].ID] = merchants[i].Name
@@ -47,7 +57,7 @@ func (c *findCommand) Run(r *runner) error {
 			views[i] = matchView{m.What, m.ID, names[m.Merchant], m.Status, m.By, "porteira " + m.Command}
 		}
 		err = r.out.show(views, func(w io.Writer) { printMatches(w, views) })
-		r.sayMore(!thorough, "Only the newest 20,000 pay-ins and payouts of each merchant were searched for ids of processors and codes of boletos.")
+		r.sayMore(!thorough, "Only the newest pay-ins and payouts were searched for ids of processors and codes of boletos, 20,000 of a merchant and 200,000 in all: --merchant NAME searches those of one.")
 		if err = errors.Join(err, unread); err == nil && len(views) == 0 {
 			err = errors.New("nothing was found: personal data is found some seconds after its order was created, and ids of requests are in the log only")
 		}

@@ -165,6 +165,11 @@ func TestFind(t *testing.T) {
 			t.Errorf("%q finds\n%s", text, out)
 		}
 	}
+	s.run(0, "merchant", "create", "Outra")
+	if out, _ := s.raw(0, "find", "pedido-1", "--merchant", "Loja"); !strings.Contains(out, payin) {
+		t.Errorf("in its merchant it is found as\n%s", out)
+	}
+	s.raw(1, "find", "pedido-1", "--merchant", "Outra")
 	if _, stderr := s.raw(1, "find", "nowhere"); !strings.HasPrefix(stderr, "porteira: nothing was found: ") {
 		t.Errorf("nothing is found as %q", stderr)
 	}
@@ -175,6 +180,35 @@ func TestFind(t *testing.T) {
 	}
 	if out, _ := s.raw(0, "find", q.ID.String()); !strings.Contains(out, "payout "+q.ID.String()) {
 		t.Errorf("a damaged row is found by its id as %q", out)
+	}
+}
+
+// The Pix key in an event is shown to who says why, and the audit names both.
+func TestEventIsRevealed(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.run(0, "merchant", "create", "Loja")
+	opened := s.open()
+	m, err := opened.MerchantByNumber(t.Context(), 1)
+	s.must(err)
+	_, err = opened.Commit(t.Context(), &store.Needs{}, store.Capacity{}, func(_ *store.Loaded, c *store.Changes) error {
+		c.AddEvent(payment.Event{Merchant: m.ID, Type: payment.EventPayoutCompleted, Subject: payment.ID{1}}, []byte(`{"pixKey":"maria@example.com","pixKeyType":"EMAIL"}`), "")
+		return nil
+	})
+	s.must(err)
+	e, err := opened.EventNumbered(t.Context(), m.ID, 1)
+	s.must(err)
+	s.must(opened.Close())
+	show := []string{"event", "show", payment.PublicEventID(e.ID), "--json"}
+	if out, _ := s.raw(0, show...); !strings.Contains(out, "m•••@example.com") || strings.Contains(out, "maria") {
+		t.Errorf("it is shown as %s", out)
+	}
+	s.raw(2, append(show, "--reveal", "--as", "ana")...)
+	if out, _ := s.raw(0, append(show, "--reveal", "--as", "ana", "--reason", "complaint")...); !strings.Contains(out, "maria@example.com") {
+		t.Errorf("it is revealed as %s", out)
+	}
+	if audit, _ := s.raw(0, "audit", "list", "--limit", "1", "--json"); !strings.Contains(audit, "reveal") || !strings.Contains(audit, "complaint") || !strings.Contains(audit, e.ID.String()) {
+		t.Errorf("the audit has %s", audit)
 	}
 }
 

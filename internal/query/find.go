@@ -24,8 +24,10 @@ type Match struct {
 const (
 	// matchesMost bounds the matches of each kind of personal data of a merchant.
 	matchesMost = 50
-	// searchedMost is how many orders of each merchant are searched for codes that no index has.
+	// searchedMost is how many pay-ins and payouts of one merchant are searched for codes that no index has.
 	searchedMost = 20_000
+	// searchedInAll is how many of all merchants.
+	searchedInAll = 200_000
 )
 
 // finder looks for a text.
@@ -47,12 +49,15 @@ func (f *finder) keep(err error) {
 }
 
 // Find looks for a text among all ids, references, codes and, by keyed hash, personal data. thorough is
-// false if only the newest 20,000 pay-ins and payouts of each merchant were searched for ids of
-// processors and codes of boletos. An error is about rows that cannot be read, beside what was found.
-func Find(ctx context.Context, s *store.Store, text string) (list []Match, thorough bool, err error) {
+// false if only the newest pay-ins and payouts of a merchant were searched for ids of processors and codes
+// of boletos. If of is not zero, the rows of that merchant alone are searched. An error is about rows that cannot be read, beside what was found.
+func Find(ctx context.Context, s *store.Store, text string, of payment.ID) (list []Match, thorough bool, err error) {
 	f := &finder{ctx: ctx, s: s, text: strings.TrimSpace(text)}
 	if f.merchants, err = s.Merchants(ctx); err != nil {
 		return nil, true, err
+	}
+	if !of.IsZero() {
+		f.merchants = slices.DeleteFunc(f.merchants, func(m store.Merchant) bool { return m.ID != of })
 	}
 	if f.accounts, err = s.Accounts(ctx); err != nil {
 		return nil, true, err
@@ -421,10 +426,11 @@ func (f *finder) terms(m payment.ID, field store.SearchField, values []string, b
 // numbers of boletos. all is false if a merchant has more orders.
 func (f *finder) scan() (all bool, err error) {
 	all = true
+	most := searchedOf(len(f.merchants))
 	digits := payment.NormalDocument(f.text) // without dots, dashes and blanks
 	for i := range f.merchants {
 		m := f.merchants[i].ID
-		payins, err := searched(f.ctx, m, f.s.Payins, func(p *payment.Payin) payment.ID {
+		payins, err := searched(f.ctx, m, most, f.s.Payins, func(p *payment.Payin) payment.ID {
 			if by := codeOf(p, f.text, digits); by != "" {
 				f.add(f.payin(p, by))
 			}
@@ -433,7 +439,7 @@ func (f *finder) scan() (all bool, err error) {
 		if err != nil {
 			return all, err
 		}
-		payouts, err := searched(f.ctx, m, f.s.Payouts, func(p *payment.Payout) payment.ID {
+		payouts, err := searched(f.ctx, m, most, f.s.Payouts, func(p *payment.Payout) payment.ID {
 			if p.ProcessorID == f.text && f.text != "" {
 				f.add(f.payout(p, "the processor's id"))
 			}
@@ -447,16 +453,22 @@ func (f *finder) scan() (all bool, err error) {
 	return all, nil
 }
 
-// searched calls a function with the newest orders of a merchant, which returns their ids; all is false
-// if there are more.
-func searched[T any](ctx context.Context, m payment.ID, read func(ctx context.Context, merchant payment.ID, f store.Filter) ([]T, error), each func(*T) payment.ID) (all bool, err error) {
-	page := store.Filter{Limit: pageMost}
-	for range searchedMost / pageMost {
+// searchedOf is how many orders of each of some merchants are searched.
+func searchedOf(merchants int) int {
+	return min(searchedMost, max(searchedInAll/max(merchants, 1), 1))
+}
+
+// searched calls a function with the newest orders of a merchant, at most so many, which returns their ids;
+// all is false if there are more.
+func searched[T any](ctx context.Context, m payment.ID, most int, read func(ctx context.Context, merchant payment.ID, f store.Filter) ([]T, error), each func(*T) payment.ID) (all bool, err error) {
+	page := store.Filter{}
+	for ; most > 0; most -= page.Limit {
+		page.Limit = min(pageMost, most)
 		list, err := read(ctx, m, page)
 		for i := range list {
 			page.Before = each(&list[i])
 		}
-		if err != nil || len(list) < pageMost {
+		if err != nil || len(list) < page.Limit {
 			return true, err
 		}
 	}

@@ -22,6 +22,7 @@ const (
 	KindReceipt  Kind = "receipt"
 	KindDispute  Kind = "dispute"
 	KindTransfer Kind = "transfer" // that was found: see [store.FoundTransfer]
+	KindEvent    Kind = "event"
 )
 
 // postingsMost is how many postings of a subject are read.
