@@ -1,7 +1,7 @@
 // Package actor names who acts: a person, a credential of a merchant's program, or the gateway
 // itself.
 //
-// It also compares names: a decision that takes two persons takes two names that no reader can mistake
+// It also compares names: a decision that takes two people takes two names that no reader can mistake
 // for each other.
 package actor
 

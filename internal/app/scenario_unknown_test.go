@@ -11,7 +11,7 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// atCareful adds an account that is not idempotent beside a running gateway, and a merchant whose
+// atCareful adds an account that is not idempotent while a gateway is running, and a merchant whose
 // payouts go there.
 func atCareful(t *testing.T, g *apptest.Installed) *apptest.Client {
 	t.Helper()

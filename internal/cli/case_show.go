@@ -305,7 +305,7 @@ func printCase(w io.Writer, v *caseDetail) {
 		case o.Waiting != "":
 			persons = " Proposed by " + oneLine(o.Waiting) + "; another person confirms it."
 		case o.Persons > 1:
-			persons = " Two persons: one proposes, another confirms with the same command."
+			persons = " Two people: one proposes, another confirms with the same command."
 		}
 		_, _ = fmt.Fprintf(w, "  %s: %s.%s\n    %s\n", o.How, o.Effect, persons, o.Command)
 	}

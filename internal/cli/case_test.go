@@ -194,7 +194,7 @@ func TestCaseOfTwoPersons(t *testing.T) {
 		Decisions   []struct{ Number int64 }
 	}
 	text, _ := s.raw(0, "case", "show", "--json", id)
-	if out, _ := s.run(0, "case", "show", id); !strings.Contains(out, ". Proposed by ") || strings.Contains(out, "Two persons") {
+	if out, _ := s.run(0, "case", "show", id); !strings.Contains(out, ". Proposed by ") || strings.Contains(out, "Two people") {
 		t.Errorf("show prints\n%s", out)
 	}
 	if err := json.Unmarshal([]byte(text), &shown); err != nil || len(shown.Decisions) != 1 || len(shown.Resolutions) != 2 || shown.Resolutions[1].How != "withdraw" {

@@ -75,7 +75,7 @@ func TestCaseOfAPaymentNamesItsPayin(t *testing.T) {
 			t.Errorf("after the request was repeated without %s:\n%s", want, out)
 		}
 	}
-	if strings.Count(out, "Two persons") != 1 { // the write-off
-		t.Errorf("to apply it takes two persons:\n%s", out)
+	if strings.Count(out, "Two people") != 1 { // the write-off
+		t.Errorf("to apply it takes two people:\n%s", out)
 	}
 }

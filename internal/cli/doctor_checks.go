@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// heartbeatWait is longer than the time between two heartbeats of a gateway that runs;
-	// heartbeatStep is the time between two looks at them.
+	// heartbeatWait is longer than the interval of heartbeats; heartbeatStep is the polling
+	// interval.
 	heartbeatWait = 2500 * time.Millisecond
 	heartbeatStep = 100 * time.Millisecond
 
@@ -308,7 +308,7 @@ func suspendedByPerson(v *store.Account) bool {
 	return v.State == payment.AccountSuspended && !v.Refused()
 }
 
-// checkState notes an account that a person keeps from new orders.
+// checkState warns about an account that an operator has closed to new orders.
 func checkState(v *store.Account) []processor.Finding {
 	if v.State == payment.AccountLive || v.Refused() {
 		return nil

@@ -112,7 +112,7 @@ func TestDoctorBeforeTheFirstStart(t *testing.T) {
 }
 
 // noteRecords are the notes of an installation that was never verified or backed up.
-const noteRecords = " note verification: never done\n Run porteira verify every day: it works beside running gateways.\n" +
+const noteRecords = " note verification: never done\n Run porteira verify every day: it works while gateways are running.\n" +
 	" note backup: none was made by porteira backup\n Run porteira backup --to FILE every day, or another backup that is consistent (docs/disk.md).\n"
 
 // Each check finds what it is for.
@@ -225,7 +225,7 @@ func TestDoctorAfterARestore(t *testing.T) {
 	}
 }
 
-// Beside a running gateway, on both engines, the doctor finds it and nothing wrong; on a server
+// While a gateway is running, on both engines, the doctor finds it and nothing wrong; on a server
 // that may lose commits it says which setting is unsafe.
 func TestDoctorBesideAGateway(t *testing.T) {
 	t.Parallel()

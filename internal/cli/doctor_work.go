@@ -168,13 +168,13 @@ func checkVerified(v query.Verified, now time.Time) processor.Finding {
 	f := processor.Finding{Check: "verification"}
 	switch {
 	case v.At.IsZero():
-		f.Detail, f.Action = "never done", "Run porteira verify every day: it works beside running gateways."
+		f.Detail, f.Action = "never done", "Run porteira verify every day: it works while gateways are running."
 	case v.Defects > 0:
 		f.Problem, f.Action = plural(v.Defects, "defect", "defects")+" found at "+stamp(v.At), "porteira verify shows them. Stop payouts, and find the cause before you change anything."
 	default:
 		f.Detail = "no defects at " + stamp(v.At)
 		if now.Sub(v.At) > verifyNoted {
-			f.Action = "Run porteira verify every day: it works beside running gateways."
+			f.Action = "Run porteira verify every day: it works while gateways are running."
 		}
 	}
 	return f

@@ -35,7 +35,7 @@ func onlyCase(g *coretest.Gateway, kind store.CaseKind) store.Case {
 	return list[0]
 }
 
-// Two persons release a damaged payout, and the processor then lists its transfer as paid: the merchant
+// Two people release a damaged payout, and the processor then lists its transfer as paid: the merchant
 // can spend the money again, so its payouts are stopped by a case.
 func TestDamagedPayoutIsPaidAfterItsRelease(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {

@@ -87,7 +87,8 @@ func (v *pair) draw(r *rapid.T) func(l *line) write.Operation {
 	}
 }
 
-// claims are a claim of all payouts to send, and one of all to look up.
+// claims returns two operations: one claims payouts that are due to be sent, the other those due for
+// a look-up.
 func (l *line) claims() []write.Operation {
 	return []write.Operation{claimSends(l.Gateway), claimLookUps(l.Gateway)}
 }

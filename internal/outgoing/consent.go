@@ -21,7 +21,7 @@ import (
 //
 //   - It is sent again only while the account is proved to ask: its newest row in consents is
 //     a consent. A payout that was paid without a question adds a row that is none, and then
-//     two persons decide, until the processor asks again. The account must have been proved to
+//     two people decide, until the processor asks again. The account must have been proved to
 //     ask before the payout was first sent too: else its first transfer may be executed without
 //     a question.
 //   - After a restore the consents of a lost past are unknown: a payout that was sent before it

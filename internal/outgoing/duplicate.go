@@ -10,7 +10,7 @@ import (
 // A processor that is not idempotent may pay a payout twice: an operator had it sent again because
 // the first transfer was not found, and both were paid. The second transfer has the same external
 // id, but an endToEndId of its own: it is a duplicate. It is booked as a found transfer under that
-// endToEndId, and two persons decide who bears it.
+// endToEndId, and two people decide who bears it.
 
 // needDuplicate reads the row of the transfer of a report, if it may be the duplicate of a payout.
 func (v *resolution) needDuplicate(n *store.Needs, merchant payment.ID, r *processor.TransferReport) {

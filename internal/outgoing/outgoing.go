@@ -50,7 +50,7 @@ const (
 
 // unsafeSlots bounds the calls with an effect in flight at an account where a repeat has a second
 // effect. A process claims no more than that: if it dies, the outcome of each is unknown, even if
-// no byte of it has left, and each may take two persons.
+// no byte of it has left, and each may take two people.
 const unsafeSlots = 4
 
 // slotsOf is the size of the pool of calls with an effect; 0 is the default.

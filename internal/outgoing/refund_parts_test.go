@@ -20,7 +20,7 @@ func made(g *coretest.Gateway, externalID, of string, amount money.Cents) {
 	g.Bank.GiveBack(processor.RefundRequest{ExternalID: externalID, PaymentID: of, Amount: amount}, processor.TransferPaid)
 }
 
-// wantSteps compares the steps of the parts of a refund, which it returns.
+// wantSteps fails the test if the parts of a refund have other steps, and returns the parts.
 func wantSteps(g *coretest.Gateway, r payment.Refund, want ...payment.PayoutStep) []payment.RefundPart {
 	g.T.Helper()
 	parts, err := g.Store.RefundParts(g.T.Context(), r.Merchant, r.ID)

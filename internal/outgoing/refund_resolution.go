@@ -387,7 +387,7 @@ func (v *refundResolution) contradict(l *store.Loaded, c *store.Changes, p *paym
 	v.contradiction = true
 	params := store.Params{"processor": p.Processor, "externalId": p.ExternalID, "cause": string(cause), "reported": reported}
 	if known := CasesOfPart(l, p, store.CaseRefundUnknown); len(known) == 1 && maps.Equal(known[0].Params, params) {
-		return // the first of two persons may have decided it
+		return // the first of two people may have decided it
 	}
 	closePartCases(l, c, p, store.CaseRefundUnknown, store.ResolvedByNewCase)
 	c.OpenCase(store.Case{

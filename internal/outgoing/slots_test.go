@@ -11,7 +11,7 @@ import (
 )
 
 // If a process dies right after a claim, only as many payouts are unknown as it could have been
-// sending. Where a repeat pays twice these are few, as two persons decide each of them; the
+// sending. Where a repeat pays twice these are few, as two people decide each of them; the
 // others are sent by another process.
 func TestDeathAfterAClaim(t *testing.T) {
 	const payouts = 40

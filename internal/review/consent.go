@@ -19,7 +19,7 @@ type consented struct {
 	asks bool
 }
 
-// findConsent reads it. A payout that cannot be read takes two persons.
+// findConsent reads it. A payout that cannot be read takes two people.
 func findConsent(ctx context.Context, s *Service, v *Resolve) error {
 	v.consent = consented{}
 	p, err := s.Store.Payout(ctx, v.opened.Merchant, v.opened.Subject)

@@ -119,7 +119,7 @@ func TestOnePersonResendsWithConsent(t *testing.T) {
 	})
 }
 
-// Two persons decide if the account was not proved to ask before the payout was sent, is not
+// Two people decide if the account was not proved to ask before the payout was sent, is not
 // proved to ask now, does not declare it, or cannot be opened.
 func TestTwoPersonsResendWithoutProof(t *testing.T) {
 	for name, change := range map[string]func(d *desk) (payment.Payout, store.Case){

@@ -32,7 +32,7 @@ func TestListedPaymentOfADamagedOrder(t *testing.T) {
 	})
 }
 
-// A case about money that names a pay-in whose row is damaged can be shown and resolved: two persons say
+// A case about money that names a pay-in whose row is damaged can be shown and resolved: two people say
 // whose money it is.
 func TestMoneyNamesADamagedOrder(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {

@@ -22,7 +22,7 @@ func (d *desk) damagedCase(p payment.Payout) store.Case {
 	return v
 }
 
-// A payout that waits for a decision of two persons is not sent again because one person says
+// A payout that waits for a decision of two people is not sent again because one person says
 // that its row was repaired.
 func TestRetryDamagedPayoutInReview(t *testing.T) {
 	for name, parked := range map[string]func(d *desk) (payment.Payout, store.Case){

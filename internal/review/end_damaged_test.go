@@ -34,7 +34,7 @@ func (d *desk) restoreBeneficiary(p payment.Payout) {
 	d.Execute("UPDATE payouts SET beneficiary = " + whole + " WHERE external_id = '" + p.ExternalID + "'")
 }
 
-// Two persons end a payout whose row is damaged and cannot be restored, whether it was sent or not:
+// Two people end a payout whose row is damaged and cannot be restored, whether it was sent or not:
 // its money does not stay held.
 func TestDamagedPayoutIsEndedByTwoPersons(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {

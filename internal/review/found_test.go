@@ -24,7 +24,7 @@ func (d *desk) found() (externalID string, v store.Case) {
 	return externalID, d.only(store.CasePayoutFound)
 }
 
-// Two persons decide who bears a found transfer; what then comes back is that one's.
+// Two people decide who bears a found transfer; what then comes back is that one's.
 func TestFoundTransferIsResolvedByTwoPersons(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		t.Run("adopt", func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestWrittenOffTransferIsAdoptedByItsRequest(t *testing.T) {
 	})
 }
 
-// The merchant may request the payout between the two persons.
+// The merchant may request the payout between the two people.
 func TestAdoptedTransferIsNotWrittenOff(t *testing.T) {
 	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
 		d := newDesk(g)

@@ -9,7 +9,7 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// A transfer that appears while two persons decide about its payout completes it, from the list of
+// A transfer that appears while two people decide about its payout completes it, from the list of
 // transfers or, if they have it sent again, from the look-up before that.
 func TestTransferAppearsBeforeItsPayoutIsSentAgain(t *testing.T) {
 	for name, row := range map[string]struct {
@@ -85,7 +85,7 @@ func TestPaidTwiceBySendsOfTwoGateways(t *testing.T) {
 	})
 }
 
-// A transfer of a payout that two persons released, after a report of another amount, is listed as
+// A transfer of a payout that two people released, after a report of another amount, is listed as
 // paid: that stops the merchant's payouts.
 func TestPaidAfterAnotherAmountWasReleased(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {

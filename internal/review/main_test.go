@@ -75,7 +75,7 @@ func (d *desk) resolve(r review.Request) review.Result {
 	return result
 }
 
-// agree resolves a case by two persons.
+// agree resolves a case by two people.
 func (d *desk) agree(v *store.Case, how store.Resolution) {
 	d.T.Helper()
 	r := request(v, how)

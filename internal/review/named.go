@@ -28,7 +28,7 @@ func (v *Resolve) namesOrder(l *store.Loaded) bool {
 }
 
 // named finds the pay-in that the money of a case names, if it can be paid; nil if there is none, or its
-// row is damaged: then two persons decide who owns the money.
+// row is damaged: then two people decide who owns the money.
 func (s *Service) named(ctx context.Context, c *store.Case) (*Named, error) {
 	owner, err := s.Store.MerchantOf(ctx, c.Params["externalId"])
 	if err != nil || owner.IsZero() {

@@ -13,7 +13,7 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// Two persons declare that a payout of unknown outcome was paid, that it was not paid, or
+// Two people declare that a payout of unknown outcome was paid, that it was not paid, or
 // that it is sent again.
 func TestUnknownPayoutIsResolvedByTwoPersons(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
@@ -109,7 +109,7 @@ func TestKnownPayoutIsNotDeclared(t *testing.T) {
 		p, v := d.unknownPayout()
 		release := request(&v, store.ResolvedRelease)
 		d.resolve(release)
-		// The processor's proof comes between the two persons.
+		// The processor's proof comes between the two people.
 		d.Bank.Mu.Lock()
 		d.Bank.Transfers[p.ExternalID] = &coretest.Transfer{Request: d.Bank.Calls[0], State: processor.TransferPaid}
 		d.Bank.Mu.Unlock()

@@ -18,7 +18,7 @@ func silent(*coretest.Bank, string) processor.TransferReport {
 	return processor.TransferReport{Cause: errors.New("timeout")}
 }
 
-// What the first of two persons checked says nothing about a send that follows, nor about a later
+// What the first of two people checked says nothing about a send that follows, nor about a later
 // report of the processor: the money would be released while it leaves.
 func TestProposalIsAboutTheSendsThatWereChecked(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
@@ -127,7 +127,7 @@ func TestProposalIsAboutTheSendsOfARefund(t *testing.T) {
 	})
 }
 
-// A payout that two persons have sent again, and that provably did not leave, is sent again without
+// A payout that two people have sent again, and that provably did not leave, is sent again without
 // another decision.
 func TestResendThatDidNotLeave(t *testing.T) {
 	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {

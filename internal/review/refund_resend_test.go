@@ -11,7 +11,7 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// A refund that two persons send again, at a processor that would pay it twice, is looked up
+// A refund that two people send again, at a processor that would pay it twice, is looked up
 // before each send: the first one may have appeared since their check.
 func TestRefundIsLookedUpBeforeItIsSentAgain(t *testing.T) {
 	for name, row := range map[string]struct {
@@ -19,12 +19,12 @@ func TestRefundIsLookedUpBeforeItIsSentAgain(t *testing.T) {
 		appears bool
 		sends   int
 	}{
-		"it has not appeared":                        {processor.Done, false, 2},
-		"it has appeared":                            {processor.Done, true, 1},
-		"not taken, and it has not appeared":         {processor.Later, false, 3},
-		"not taken, and it has appeared":             {processor.Later, true, 2},
-		"did not leave, and it has appeared":         {processor.NotSent, true, 2},
-		"no answer: it is for two persons once more": {processor.Unknown, false, 2},
+		"it has not appeared":                       {processor.Done, false, 2},
+		"it has appeared":                           {processor.Done, true, 1},
+		"not taken, and it has not appeared":        {processor.Later, false, 3},
+		"not taken, and it has appeared":            {processor.Later, true, 2},
+		"did not leave, and it has appeared":        {processor.NotSent, true, 2},
+		"no answer: it is for two people once more": {processor.Unknown, false, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
@@ -67,7 +67,7 @@ func TestRefundIsLookedUpBeforeItIsSentAgain(t *testing.T) {
 }
 
 // A process dies while it sends such a refund again. The decision was about one send: whether there
-// is another one is for two persons once more.
+// is another one is for two people once more.
 func TestProcessDiesWhileItSendsARefundAgain(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		d := newDesk(g)
@@ -92,7 +92,7 @@ func TestProcessDiesWhileItSendsARefundAgain(t *testing.T) {
 }
 
 // refundToSendAgain is a refund at a processor that would pay it twice: its request got no answer and
-// was not found, and two persons have decided that it is sent again. The next requests get no answer
+// was not found, and two people have decided that it is sent again. The next requests get no answer
 // either.
 func (d *desk) refundToSendAgain() payment.Refund {
 	d.T.Helper()

@@ -119,7 +119,7 @@ func TestReturnOfUnappliedPaidAfterADispute(t *testing.T) {
 	})
 }
 
-// The outcome of a refund is declared by two persons; a refund that waits is given up by one.
+// The outcome of a refund is declared by two people; a refund that waits is given up by one.
 func TestDeclareRefund(t *testing.T) {
 	for how, want := range map[store.Resolution]payment.RefundStatus{
 		store.ResolvedPaid: payment.RefundCompleted, store.ResolvedRelease: payment.RefundFailed, store.ResolvedResend: payment.RefundCompleted,
@@ -150,7 +150,7 @@ func TestDeclareRefund(t *testing.T) {
 	}
 }
 
-// Two persons decide while the time of the last send is in the future, because a clock was ahead.
+// Two people decide while the time of the last send is in the future, because a clock was ahead.
 func TestDeclareAfterAClockThatWasAhead(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		ahead := coretest.Start.Add(time.Hour).UnixMicro()
@@ -202,7 +202,7 @@ func TestGiveARefundUp(t *testing.T) {
 	})
 }
 
-// The processor knows a refund with other parts than a copy of the database. Two persons decide
+// The processor knows a refund with other parts than a copy of the database. Two people decide
 // about the first part, and then about the second one, which waited under its case.
 func TestDeclareRefundOfOtherParts(t *testing.T) {
 	for name, row := range map[string]struct {

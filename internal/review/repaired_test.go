@@ -24,7 +24,7 @@ func (d *desk) openOf(kind store.CaseKind) (list []store.Case) {
 	return list
 }
 
-// A part of a refund that waits for the decision of two persons (other_part) is not sent because one
+// A part of a refund that waits for the decision of two people (other_part) is not sent because one
 // person says that its row was repaired.
 func TestRetryDamagedRefundInReview(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
@@ -68,7 +68,7 @@ func TestRetryDamagedRefundInReview(t *testing.T) {
 			t.Errorf("%d requests after the retry of one person: %+v", n, g.Bank.Refunds.Calls[calls:])
 		}
 		if got := d.openOf(store.CaseRefundUnknown); len(got) != 1 {
-			t.Errorf("the case for two persons is closed: %+v", got)
+			t.Errorf("the case for two people is closed: %+v", got)
 		}
 	})
 }
@@ -105,7 +105,7 @@ func TestRepairedPayoutIsLookedUpAfterARestore(t *testing.T) {
 	})
 }
 
-// Two persons end a payout whose row is damaged. It may have two cases about that, of the index and of
+// Two people end a payout whose row is damaged. It may have two cases about that, of the index and of
 // the executor: none stays that nobody can close.
 func TestDamagedPayoutWithTwoCases(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {

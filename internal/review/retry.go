@@ -84,7 +84,7 @@ func needsDamaged(v *Resolve, n *store.Needs) {
 }
 
 // hasParkingCase reports whether a payout is parked under another case too, about its outcome. Then
-// only a decision about that case continues it, as it may take two persons. A payout without an
+// only a decision about that case continues it, as it may take two people. A payout without an
 // answer, or still in progress, is not parked for that: look-ups continue.
 func hasParkingCase(l *store.Loaded, p *payment.Payout) bool {
 	return len(l.OpenCasesAbout(p.Merchant, p.ID, store.CaseContradiction)) > 0 ||

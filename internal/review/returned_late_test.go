@@ -83,7 +83,7 @@ func TestReturnBeforeTheDecisionAboutALatePayout(t *testing.T) {
 }
 
 // A payout that was booked as paid after its release, and failed after all, has a case, however the
-// failure is reported. By two persons the money goes back to the merchant or platform that bore it.
+// failure is reported. By two people the money goes back to the merchant or platform that bore it.
 func TestPayoutPaidLateFails(t *testing.T) {
 	for name, report := range map[string]func(d *desk, p payment.Payout){
 		"look-up": func(d *desk, _ payment.Payout) { d.LookUp() },

@@ -49,7 +49,7 @@ type rule struct {
 // endToEndID is the form of the id of a Pix (API Pix, schema EndToEndId).
 var endToEndID = regexp.MustCompile(`^E[0-9A-Za-z]{31}$`)
 
-// The options that several kinds share. Two persons always decide these:
+// The options that several kinds share. Two people always decide these:
 //   - whether a payout of unknown outcome was paid;
 //   - whether to repeat a call that may pay twice;
 //   - who owns money that names no order;

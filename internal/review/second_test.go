@@ -11,7 +11,7 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// paidAgain is a payout of 10.00 that two persons have sent again, and that this send paid under
+// paidAgain is a payout of 10.00 that two people have sent again, and that this send paid under
 // an endToEndId of its own.
 func (d *desk) paidAgain() payment.Payout {
 	d.T.Helper()
@@ -249,7 +249,7 @@ func TestFurtherContradictions(t *testing.T) {
 			t.Fatalf("the second decision: %+v", got)
 		}
 		d.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
-		d.report(p, other) // two persons have decided about it
+		d.report(p, other) // two people have decided about it
 		d.WantCases()
 		d.report(p, processor.TransferReport{State: processor.TransferPaid, EndToEndID: endToEndID, Amount: p.Amount + 2})
 		d.report(p, processor.TransferReport{State: processor.TransferFailed})
@@ -351,7 +351,7 @@ func TestFailureOfOneOfTwoTransfers(t *testing.T) {
 	}
 	for _, row := range []struct {
 		name        string
-		declared    bool // paid, by two persons, instead of by a report
+		declared    bool // paid, by two people, instead of by a report
 		failed      string
 		contradicts bool
 	}{

@@ -40,7 +40,7 @@ func (d *desk) twoSurpluses(last store.Resolution) string {
 	return p.ExternalID
 }
 
-// paidByForeignMoney is an order of 100.00 that two persons paid with an amount that named no order.
+// paidByForeignMoney is an order of 100.00 that two people paid with an amount that named no order.
 func (d *desk) paidByForeignMoney(amount money.Cents) payment.Payin {
 	d.T.Helper()
 	d.receive(d.Store.ExternalID(&d.Merchant, payment.OperationPayin, "never requested"), amount)

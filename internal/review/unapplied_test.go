@@ -133,7 +133,7 @@ func (d *desk) wantUnidentified(unidentified, writtenOff int64) {
 	d.WantProven()
 }
 
-// Money that names no order is given to a merchant by two persons, or written off.
+// Money that names no order is given to a merchant by two people, or written off.
 func TestUnmatchedReceipt(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		d := newDesk(g)

@@ -71,7 +71,7 @@ func (l list) compare(other list) int {
 	return cmp.Or(payment.CompareIDs(l.merchant, other.merchant), strings.Compare(string(l.operation), string(other.operation)))
 }
 
-// span is the ids after one and up to another one.
+// span is the half-open range of ids (after, last].
 type span struct{ after, last payment.ID }
 
 // New returns a Service. Its first sweep goes up to now: it indexes what was created while

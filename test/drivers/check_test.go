@@ -19,7 +19,7 @@ const (
 	settleStep   = 10 * time.Minute
 )
 
-// finish lets everything end. Two persons send again what a processor that is not idempotent
+// finish lets everything end. Two people send again what a processor that is not idempotent
 // may or may not have got, after they have read its statement.
 func (g *gateway) finish() {
 	g.t.Helper()

@@ -138,7 +138,7 @@ func (n *node) die() {
 	n.sim.trace.linef("%s dies", n.name)
 }
 
-// close closes the database of a life that has ended.
+// close closes the database of a killed process.
 func (n *node) close() {
 	if n.store != nil {
 		_ = n.store.Close() // errors do not matter after a crash

@@ -63,7 +63,7 @@ type simulation struct {
 	receivers  map[string]*receiver // by host
 	endpoints  []*endpoint
 	oldAnswers map[string][]byte   // of look-ups, by [bankCall.subject]
-	deciding   map[payment.ID]bool // cases of which one of two persons has decided
+	deciding   map[payment.ID]bool // cases of which one of two people has decided
 	mistaken   map[string]bool     // external ids of payouts and parts of refunds that persons released although they were paid
 	undecided  map[payment.ID]bool // cases that were seen, and whether nobody decides them
 

@@ -56,7 +56,7 @@ const (
 
 // stages are what the statuses prove. A card is paid when it is confirmed: its credit, a month
 // later, is Asaas' debt to us. RECEIVED_IN_CASH and any status that is not listed prove
-// nothing: the first is a mark of a person in the panel, for money that Asaas never had.
+// nothing: RECEIVED_IN_CASH is set by hand in the panel, and Asaas never held that money.
 var stages = map[string]processor.ChargeState{
 	"PENDING": processor.ChargeOpen, "OVERDUE": processor.ChargeOpen, "DUNNING_REQUESTED": processor.ChargeOpen,
 	statusAnalysis: processor.ChargeAnalysis,

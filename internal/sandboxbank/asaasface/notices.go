@@ -38,7 +38,7 @@ type Relay struct {
 	face atomic.Pointer[Face]
 }
 
-// Serve gives a face the notices of its contract.
+// Serve registers a face as the sender of its account's webhooks.
 func (r *Relay) Serve(f *Face) { r.face.Store(f) }
 
 // RoundTrip implements [http.RoundTripper].

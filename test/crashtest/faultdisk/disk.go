@@ -169,7 +169,7 @@ func (d *Disk) PowerCut() {
 	for _, id := range slices.Sorted(maps.Keys(d.nodes)) { // in one order, so that the seed determines the outcome
 		n := d.nodes[id]
 		for _, w := range n.pending {
-			d.counts.Lost += w.survive(d.random, n)
+			d.counts.Lost += w.persist(d.random, n)
 		}
 		n.pending = nil
 		n.data = append([]byte(nil), n.stable...)

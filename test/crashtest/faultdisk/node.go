@@ -47,9 +47,8 @@ func (c change) apply(to *[]byte) {
 // sector is the unit, in bytes, that a disk writes atomically.
 const sector = 512
 
-// survive applies to the stable contents the part of a change that survives a
-// power cut, and returns 1 if that is not all of it.
-func (c change) survive(random env.Random, n *node) (lost int64) {
+// persist applies the durable part of a change, and returns 1 if any of it was lost.
+func (c change) persist(random env.Random, n *node) (lost int64) {
 	switch {
 	case random.Int64N(3) == 0:
 		return 1
