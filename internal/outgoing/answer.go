@@ -13,10 +13,10 @@ import (
 	"github.com/porteira/porteira/internal/worker"
 )
 
-// Answers to disputes take the same steps as payouts, with one row each, as the parts of refunds.
-// An answer moves no money: if it may have been sent, it is looked up, and sent again after "not
-// found" beyond the quiet period if a repeat is safe. An answer that the processor does not take
-// gets a case: a person gives it at the processor's panel.
+// Answers to disputes take the same steps as payouts, with one row each, as the parts of refunds
+// do. An answer moves no money. An answer that may have been sent is looked up; after "not found"
+// beyond the quiet period it is sent again, if a repeat is safe. An answer that the processor does
+// not take gets a case: a person gives the answer at the processor's panel.
 
 // Calls about answers in flight at once, and answers that one run claims, per account.
 const (
@@ -217,8 +217,8 @@ func (e *Executor) runAnswer(ctx context.Context, a payment.DisputeAnswer, claim
 	e.Recorder.Record(ctx, "answer to a dispute", func(ctx context.Context) error { return e.Writer.Do(ctx, op) })
 }
 
-// sendAnswer sends one answer, as transfer sends a payout. A defense that cannot be opened
-// cannot be sent.
+// sendAnswer sends one answer, as transfer sends a payout. A defense that does not open cannot be
+// sent.
 func (e *Executor) sendAnswer(ctx context.Context, a *payment.DisputeAnswer, claimed *claimAnswers, call *answerCall) *processor.TransferAnswer {
 	if a.Action == payment.AnswerDefend {
 		defense, contents, err := e.Store.DefenseFiles(ctx, a)

@@ -30,9 +30,8 @@ import (
 //   - Money that is released cannot leave: a payout that has ended gets no consent. In turn,
 //     once consent is given, only the failure of that same transfer releases the money.
 
-// AnswerQuestion decides about a question of a processor. why is the reason of a refusal, or "" if
-// we consent: then the consent is durable. After an error the processor gets no answer, and asks
-// again.
+// AnswerQuestion decides about a question of a processor. why is the reason of a refusal, or "" for
+// our consent, which is then durable. After an error the processor gets no answer, and asks again.
 func (e *Executor) AnswerQuestion(ctx context.Context, account string, q processor.Question) (why string, err error) {
 	why, err = e.answerQuestion(ctx, account, q)
 	if err == nil && why != "" {
@@ -168,7 +167,8 @@ func sentBefore(l *store.Loaded, p *payment.Payout, restoredAt time.Time) bool {
 }
 
 // sentOnce reports whether a payout can have no later send than the last one, in whatever past: its
-// quiet period has not ended. A proved restore is not relied on for that, as persons act after it.
+// quiet period has not ended. After a proved restore the result is false, because people act after
+// it.
 func (v *giveConsent) sentOnce(l *store.Loaded, p *payment.Payout) bool {
 	sends := l.Sends(p.Merchant, p.ID)
 	if len(sends) == 0 || !v.provedAt.Before(v.restoredAt) {
@@ -178,7 +178,7 @@ func (v *giveConsent) sentOnce(l *store.Loaded, p *payment.Payout) bool {
 	return !last.CreatedAt.After(l.Now()) && l.Now().Before(last.Deadline.Add(v.quiet))
 }
 
-// AskedBefore reports whether the account of a payout was proved to ask for our consent before the
+// AskedBefore reports whether the payout's account was proved to ask for our consent before the
 // payout was first sent. Rows are never changed, so the result stays true.
 func AskedBefore(ctx context.Context, s *store.Store, p *payment.Payout) (bool, error) {
 	sends, err := s.Sends(ctx, p.Merchant, p.ID)
@@ -196,9 +196,9 @@ func (v *resolution) needConsent(n *store.Needs, p *payment.Payout) {
 	}
 }
 
-// ofConsented is the proof that a report contains about a payout. A report about another transfer
-// than the one with our consent proves only that the processor asked, unless that other transfer
-// was paid.
+// ofConsented is the proof that a report contains about a payout. If our consent was to one
+// transfer, a report about another transfer proves only that the processor asked, unless the other
+// transfer was paid.
 func ofConsented(l *store.Loaded, p *payment.Payout, r processor.TransferReport) processor.TransferReport {
 	given, asked := l.Consent(p.Processor, p.ExternalID)
 	if !asked || r.State == processor.TransferPaid || r.ProcessorID == given.Transfer {

@@ -13,9 +13,9 @@ import (
 	"github.com/porteira/porteira/internal/worker"
 )
 
-// CanDeclare returns nil if an operator may declare the outcome of a loaded payout, whose sends are
-// loaded too: the outcome is unknown, and no byte of a send can still leave. Else it returns a
-// problem of kind invalid_state.
+// CanDeclare returns nil if an operator may declare the outcome of a loaded payout: the outcome is
+// unknown, and no byte of a send can still leave. Else it returns a problem of kind invalid_state.
+// The sends are loaded too.
 func CanDeclare(l *store.Loaded, p *payment.Payout) error {
 	unknown := p.Step == payment.StepUnknown || p.Step == payment.StepAccepted || p.Step == payment.StepReview
 	switch sends := l.Sends(p.Merchant, p.ID); {
@@ -33,15 +33,15 @@ func CanDeclare(l *store.Loaded, p *payment.Payout) error {
 // sendMax is longer than any send takes.
 const sendMax = time.Minute
 
-// mayLeave reports whether a byte of a send with a deadline may leave at now or later. A deadline
-// further away than the longest send was set by a clock that was ahead, and proves nothing: a case
-// about the outcome opens much later than a send ends.
+// mayLeave reports whether a byte of a send with a deadline may leave at now or later. A clock that
+// was ahead has set a deadline further away than the longest send. Such a deadline proves nothing:
+// a case about the outcome opens much later than a send ends.
 func mayLeave(deadline, now time.Time) bool {
 	return now.Before(deadline) && !deadline.After(now.Add(sendMax+clockTolerance))
 }
 
-// CanDeclareDamaged is CanDeclare for a payout whose row is damaged and cannot be restored. The row
-// may have been parked before the payout was sent: its processor does not know a PENDING payout,
+// CanDeclareDamaged is CanDeclare for a payout with a damaged row that cannot be restored. The row
+// may have been parked before the payout was sent: the processor does not know a PENDING payout,
 // except after a restore.
 func CanDeclareDamaged(l *store.Loaded, p *payment.Payout) error {
 	parked := p.NextAt.IsZero() && p.ClaimedBy.IsZero() && (p.Step == payment.StepReview || p.Step == payment.StepApproval)
@@ -54,9 +54,9 @@ func CanDeclareDamaged(l *store.Loaded, p *payment.Payout) error {
 	return CanDeclare(l, p)
 }
 
-// CanWithdraw returns nil if an operator may give up a payout, whose sends are loaded too: it waits
-// to be sent, and each send is proved to have had no effect. Else it returns a problem of kind
-// invalid_state.
+// CanWithdraw returns nil if an operator may give up a payout: the payout waits to be sent, and
+// each send is proved to have had no effect. Else it returns a problem of kind invalid_state. The
+// sends are loaded too.
 func CanWithdraw(l *store.Loaded, p *payment.Payout) error {
 	if p.Step != payment.StepQueued || !withoutEffect(l.Sends(p.Merchant, p.ID)) {
 		return problem.New(problem.InvalidState, "The payout does not wait to be sent, or one of its sends may have paid it.")
@@ -64,9 +64,9 @@ func CanWithdraw(l *store.Loaded, p *payment.Payout) error {
 	return nil
 }
 
-// DeclarePaid completes a payout that [CanDeclare] allows: an operator has proof that its processor
-// paid it. If several transfers may have paid it, ProcessorID is cleared, because it is unknown
-// which one did.
+// DeclarePaid completes a payout that [CanDeclare] allows: an operator has proof that the processor
+// paid. If several transfers may have paid, ProcessorID is cleared, because the paying one is
+// unknown.
 func DeclarePaid(l *store.Loaded, c *store.Changes, p *payment.Payout, endToEndID, evidence string) error {
 	if p.Status == payment.PayoutPending { // a damaged one, which was sent before the database was restored
 		p.SentAt = l.Now()
@@ -118,9 +118,9 @@ func DeclareReturned(l *store.Loaded, c *store.Changes, p *payment.Payout) error
 	return err
 }
 
-// Repaired continues the work on a payout that was parked because its row was damaged. It is looked
-// up before it is sent, even if it was never sent: the database may have been restored meanwhile. A
-// transfer that the processor has accepted stays accepted: a "not found" proves nothing about it.
+// Repaired continues the work on a payout after its damaged row was repaired. The payout is looked
+// up before it is sent, even if it was never sent: the database may have been restored meanwhile.
+// An accepted transfer stays accepted: a "not found" proves nothing about it.
 func Repaired(l *store.Loaded, c *store.Changes, p *payment.Payout) error {
 	p.Step, p.NextAt, p.ClaimedBy = payment.StepUnknown, l.Now(), payment.ID{}
 	sends := l.Sends(p.Merchant, p.ID)

@@ -7,10 +7,10 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// A processor that is not idempotent may pay a payout twice: an operator had it sent again because
-// the first transfer was not found, and both were paid. The second transfer has the same external
-// id, but an endToEndId of its own: it is a duplicate. It is booked as a found transfer under that
-// endToEndId, and two people decide who bears it.
+// A processor that is not idempotent may pay a payout twice: an operator had the payout sent again
+// because the first transfer was not found, and both were paid. The second transfer has the same
+// external id, but an endToEndId of its own: the transfer is a duplicate. It is booked as a found
+// transfer under that endToEndId, and two people decide who bears it.
 
 // needDuplicate reads the row of the transfer of a report, if it may be the duplicate of a payout.
 func (v *resolution) needDuplicate(n *store.Needs, merchant payment.ID, r *processor.TransferReport) {
@@ -45,8 +45,8 @@ func (v *resolution) isDuplicate(l *store.Loaded, p *payment.Payout, r *processo
 	return r.State == processor.TransferPaid && (differs || !consented && mayHavePaidTwice(l, p))
 }
 
-// mayHavePaidTwice reports whether two sends of a payout may have paid. A database that was
-// restored may lack one.
+// mayHavePaidTwice reports whether two sends of a payout may have paid. A restored database may
+// lack one of the sends.
 func mayHavePaidTwice(l *store.Loaded, p *payment.Payout) bool {
 	n := 0
 	for _, s := range l.Sends(p.Merchant, p.ID) {
@@ -57,8 +57,9 @@ func mayHavePaidTwice(l *store.Loaded, p *payment.Payout) bool {
 	return n > 1 || n == 1 && l.HistoryOf(p.Merchant).Number > 0
 }
 
-// isOtherFailure reports whether a report is about a failed transfer of a payout that another transfer
-// has paid: it has another id at the processor, and no endToEndId. Such a report changes nothing.
+// isOtherFailure reports whether a report is about a failed transfer of a payout that another
+// transfer has paid: the failed transfer has another id at the processor, and no endToEndId. Such a
+// report changes nothing.
 func (v *resolution) isOtherFailure(p *payment.Payout, r *processor.TransferReport) bool {
 	other := p.ProcessorID != "" && r.ProcessorID != "" && r.ProcessorID != p.ProcessorID && r.EndToEndID == ""
 	return isPaid(p) && other && r.State == processor.TransferFailed && !v.effect.Repeat.Safe()
@@ -69,16 +70,16 @@ func isPaid(p *payment.Payout) bool {
 	return p.Status == payment.PayoutCompleted || p.Status == payment.PayoutReturned
 }
 
-// otherMayPay reports whether a report is about a failed transfer of a payout that another transfer
-// may still pay. After our consent only one transfer can pay, so then it is false.
+// otherMayPay reports whether a report is about a failed transfer while another transfer of the
+// payout may still pay. After our consent only one transfer can pay: then the result is false.
 func (v *resolution) otherMayPay(l *store.Loaded, p *payment.Payout, r *processor.TransferReport) bool {
 	_, asked := l.Consent(p.Processor, p.ExternalID)
 	return r.State == processor.TransferFailed && p.Status == payment.PayoutProcessing && !v.searched && !asked &&
 		!v.effect.Repeat.Safe() && mayHavePaidTwice(l, p)
 }
 
-// lookUpAll schedules an immediate look-up of all transfers of a payout, unless it is being sent or is
-// in manual review. Its money is released only if all of them failed.
+// lookUpAll schedules an immediate look-up of all transfers of a payout, unless the payout is being
+// sent or is in manual review. The money is released only if all transfers failed.
 func lookUpAll(l *store.Loaded, c *store.Changes, p *payment.Payout) {
 	if p.Step == payment.StepAccepted || p.Step == payment.StepUnknown {
 		p.NextAt, p.ClaimedBy, p.ProcessorID = l.Now(), payment.ID{}, ""
@@ -113,8 +114,8 @@ func (v *resolution) bookDuplicate(l *store.Loaded, c *store.Changes, p *payment
 	return c.Post(f.Merchant, f.ID, ledger.FindPayout(f.Processor, l.Balances(f.Merchant)[ledger.Available], f.Amount))
 }
 
-// DeclareOnlyTransfer takes the booking of a duplicate back: an operator has proof that it is the
-// payout's only transfer. Later reports of it are about the payout.
+// DeclareOnlyTransfer takes the booking of a duplicate back: an operator has proof that the
+// transfer is the payout's only one. Later reports of the transfer are about the payout.
 func DeclareOnlyTransfer(l *store.Loaded, c *store.Changes, f store.FoundTransfer) error {
 	if f.Amount > 0 {
 		if err := c.Post(f.Merchant, f.ID, ledger.ReturnFound(f.Processor, l.Balances(f.Merchant)[ledger.Owed], f.Amount)); err != nil {

@@ -23,8 +23,8 @@ func Adopt(l *store.Loaded, c *store.Changes, p *payment.Payout, found *store.Fo
 	return err
 }
 
-// LookUpUnapproved schedules the look-up of a payout that was not approved, because it may have
-// been sent before the database was restored. It is not sent: it fails if it is not found.
+// LookUpUnapproved schedules the look-up of a payout that was not approved: the payout may have
+// been sent before the database was restored. It is not sent, and fails if no transfer is found.
 func LookUpUnapproved(l *store.Loaded, c *store.Changes, p *payment.Payout) error {
 	p.Step, p.NextAt = payment.StepUnknown, l.Now()
 	_, err := transition.Payout(l, c, p, payment.OnSend)

@@ -19,8 +19,8 @@ const foundPerStep = 1000
 // foundLookBack is how much earlier than it was found a transfer is searched for.
 const foundLookBack = 31 * 24 * time.Hour
 
-// lookUpFound looks up found transfers whose outcome is not final yet: their money comes back
-// if they fail, also if no notice says so.
+// lookUpFound looks up found transfers without a final outcome: the money of a failed transfer
+// comes back, also without a notice.
 func (e *Executor) lookUpFound(ctx context.Context) (int, error) {
 	due, err := e.Store.FoundTransfersDue(ctx, e.Env.Clock.Now(), foundPerStep)
 	if err != nil {
@@ -56,8 +56,8 @@ func (e *Executor) lookUpFound(ctx context.Context) (int, error) {
 	return did, errors.Join(errs...)
 }
 
-// claimFound schedules the next look-up of a found transfer that is due. Only the process whose
-// commit did so makes the look-up.
+// claimFound schedules the next look-up of a due found transfer. Only the process with that commit
+// makes the look-up.
 type claimFound struct {
 	node    payment.ID
 	key     store.FoundTransfer

@@ -15,8 +15,8 @@ import (
 	"github.com/porteira/porteira/internal/write"
 )
 
-// LookUp is the step of the worker that queries processors about unknown payouts, about
-// accepted ones whose result was not reported, and about found transfers.
+// LookUp is the step of the worker that queries processors about unknown payouts, about accepted
+// payouts without a result, and about found transfers.
 func (e *Executor) LookUp(ctx context.Context) (int, error) {
 	if !e.Node.Lease.Valid() {
 		return 0, nil
@@ -196,8 +196,8 @@ func (e *Executor) RecordNotice(ctx context.Context, processorName, externalID s
 	})
 }
 
-// foundAs is the external id of a payout whose transfer may have been found after a restore,
-// or left after its hold was released; else "".
+// foundAs is the external id of a payout whose transfer may have been found after a restore, or may
+// have left after the release of its hold; else "".
 func (e *Executor) foundAs(p *payment.Payout) string {
 	if e.Node.History() == 0 && !isReleased(p) {
 		return ""
@@ -273,7 +273,7 @@ func (v *recordReport) Decide(l *store.Loaded, c *store.Changes) error {
 		return v.applyReport(l, c, &p, v.report)
 	}
 	if v.claimedBy.IsZero() || p.ClaimedBy != v.claimedBy || p.Step != v.asked.Step || p.Lookups != v.asked.Lookups {
-		// Only the node that claimed it may conclude from a missing answer, and only once: it may
+		// Only the claiming node may conclude from a missing answer, and only once: the node may
 		// have recorded this answer in a commit of unknown outcome, and claimed the payout again.
 		return nil
 	}
@@ -287,8 +287,8 @@ func (v *recordReport) Decide(l *store.Loaded, c *store.Changes) error {
 	return nil
 }
 
-// withFound adds to a report the amount that had already come back when the transfer was
-// found: a stale answer may lack it, and a completed payout is not looked up again.
+// withFound adds to a report the amount that had come back when the transfer was found: a stale
+// answer may lack the amount, and a completed payout is not looked up again.
 func withFound(l *store.Loaded, p *payment.Payout, r processor.TransferReport) processor.TransferReport {
 	if f, ok := l.FoundTransfer(p.Merchant, p.ExternalID); ok && r.State == processor.TransferPaid {
 		r.Returned = max(r.Returned, f.Total-f.Amount)
@@ -296,9 +296,9 @@ func withFound(l *store.Loaded, p *payment.Payout, r processor.TransferReport) p
 	return r
 }
 
-// reportUndecided opens a case about a payout after a number of look-ups without a decision. It is
-// opened once, because a first person's proposal belongs to it. The look-up of that number may have
-// opened none: a "not found" in the quiet period needs no review.
+// reportUndecided opens a case about a payout after a number of look-ups without a decision. The
+// case is opened once, because a proposal of a resolution belongs to it. The look-up of that number
+// may have opened none: a "not found" in the quiet period needs no review.
 func (v *resolution) reportUndecided(c *store.Changes, p *payment.Payout, reason store.CaseReason) {
 	if p.Lookups == lookUpsBeforeCase || p.Lookups > lookUpsBeforeCase && v.noCase {
 		openUnknown(c, p, reason)
@@ -309,10 +309,10 @@ func (v *resolution) reportUndecided(c *store.Changes, p *payment.Payout, reason
 // not find.
 const notFoundEvidence = "not_found_after_quiet_period"
 
-// notFound handles a processor's "not found" about an unknown payout. Within the
-// quiet period it proves nothing. After it the payout is sent again, same id and
-// same bytes, if the processor is idempotent on our id or asks for our consent; else it
-// needs manual review.
+// notFound handles a processor's "not found" about an unknown payout. Within the quiet period it
+// proves nothing. After the quiet period the payout is sent again, with the same id and bytes, if
+// the processor is idempotent on our id or asks for our consent. Otherwise the payout needs manual
+// review.
 func (v *recordReport) notFound(l *store.Loaded, c *store.Changes, p *payment.Payout) error {
 	sends := possibleSends(l.Sends(p.Merchant, p.ID))
 	again := v.isBeforeRepeat(sends)
@@ -355,8 +355,8 @@ func (v *recordReport) notFound(l *store.Loaded, c *store.Changes, p *payment.Pa
 		return nil
 	}
 	v.again = true
-	// It is sent before the payouts that were not looked up. This look-up allows a send only while
-	// it is fresh; in a long queue, or behind a breaker, the send would come too late.
+	// The payout is sent before payouts without a look-up. This look-up allows a send only while it
+	// is fresh: in a long queue, or behind a breaker, the send would come too late.
 	p.Step, p.NextAt = payment.StepQueued, p.CreatedAt
 	if p.NextAt.After(l.Now()) { // the clock was ahead
 		p.NextAt = l.Now()
@@ -365,9 +365,9 @@ func (v *recordReport) notFound(l *store.Loaded, c *store.Changes, p *payment.Pa
 	return nil
 }
 
-// isBeforeRepeat reports whether a look-up precedes a repeated send at a processor that would pay it
-// twice: the last send that may have left was not found, and persons, or our consent to a single
-// transfer, allow the repeat.
+// isBeforeRepeat reports whether a look-up precedes a repeated send at a processor that would pay
+// twice: the last send that may have left was not found, and a decision of people, or our consent
+// to a single transfer, allows the repeat.
 func (v *recordReport) isBeforeRepeat(sends []store.Send) bool {
 	return !v.effect.Repeat.Safe() && len(sends) > 0 && sends[len(sends)-1].Outcome == store.SendNotFound
 }
@@ -422,8 +422,8 @@ func (v *recordReport) notRepeatable(l *store.Loaded, p *payment.Payout) store.C
 // clockTolerance is how far the clock that set a deadline may be ahead.
 const clockTolerance = time.Minute
 
-// sentUntil is the latest time at which a byte of a send can have left. If its deadline was set by
-// a clock that was ahead, the time counts from now: no node sends it any more.
+// sentUntil is the latest time at which a byte of a send can have left. If a clock that was ahead
+// set the deadline, the time counts from now: no node sends the payout any more.
 func (v *recordReport) sentUntil(l *store.Loaded, c *store.Changes, s store.Send) time.Time {
 	if !s.Deadline.After(l.Now().Add(v.effect.Timeout + clockTolerance)) {
 		return s.Deadline

@@ -48,9 +48,9 @@ const (
 	lookUpPerMerchant = 32
 )
 
-// unsafeSlots bounds the calls with an effect in flight at an account where a repeat has a second
-// effect. A process claims no more than that: if it dies, the outcome of each is unknown, even if
-// no byte of it has left, and each may take two people.
+// unsafeSlots bounds the calls in flight at an account where a repeat has a second effect. A
+// process claims no more than that. If the process dies, the outcome of each call is unknown, even
+// if no byte has left, and each may take two people.
 const unsafeSlots = 4
 
 // slotsOf is the size of the pool of calls with an effect; 0 is the default.
@@ -134,18 +134,18 @@ var (
 		time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute,
 	}
 	// laterAfter is the schedule of further sends of a payout that the processor does not take now.
-	// If the processor asks for a longer wait, that counts instead, up to longestLater.
+	// A longer wait that the processor asks for counts instead, up to longestLater.
 	laterAfter = []time.Duration{5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute}
 )
 
 const (
 	longestLater = 6 * time.Hour
-	// waitBeforeCase is how long a payout or a part of a refund waits before a case is opened. It
-	// counts from the first of a payout's latest sends without an effect, and from the creation of
-	// a part. The sends go on.
+	// waitBeforeCase is how long a payout or a part of a refund waits before a case is opened. The
+	// wait of a payout begins with the first of its latest sends without an effect, that of a part
+	// with its creation. The sends go on.
 	waitBeforeCase = time.Hour
 	// latersBeforeCase is the number of sends answered with Later after which a case is opened too:
-	// if the clock was ahead at the first one, the hour ends much later.
+	// if the clock was ahead at the first send, the hour ends much later.
 	latersBeforeCase = 8
 )
 

@@ -15,8 +15,8 @@ func isReleased(p *payment.Payout) bool {
 	return p.Status == payment.PayoutFailed || p.Status == payment.PayoutCanceled
 }
 
-// isPaidAfterRelease reports whether a report says that money of a payout left after its release,
-// and this is not booked. Any amount counts, because the merchant can spend it again.
+// isPaidAfterRelease reports whether a report shows that money of a payout left after its release,
+// and no such payment is booked. Any amount counts, because the merchant can spend the money again.
 func isPaidAfterRelease(p *payment.Payout, r *processor.TransferReport) bool {
 	return isReleased(p) && p.Step != payment.StepPaidLate && r.State == processor.TransferPaid && r.Amount >= 0 && r.Amount <= money.Max
 }
@@ -31,7 +31,7 @@ func amountOf(l *store.Loaded, p *payment.Payout) money.Cents {
 }
 
 // paidLate opens a case about a payout that was paid after its release. Once the payment is booked,
-// it books returns instead: without an event, as the payout's status is final.
+// paidLate books returns: without an event, because the payout's status is final.
 func (v *resolution) paidLate(l *store.Loaded, c *store.Changes, p *payment.Payout, r processor.TransferReport) error {
 	if p.Step != payment.StepPaidLate {
 		v.contradictLate(c, p, r.Amount)
@@ -55,7 +55,7 @@ func (v *resolution) contradictLate(c *store.Changes, p *payment.Payout, reporte
 }
 
 // paidAfterRelease returns the amount and the parameters of the case about a payout that was paid
-// after its release. The amount is the reported one, if any, because a decision books it.
+// after its release. A reported amount comes first, because a decision books it.
 func paidAfterRelease(p *payment.Payout, reported money.Cents) (money.Cents, store.Params) {
 	params, amount := store.Params{"status": string(p.Status)}, p.Amount
 	if reported != 0 && reported != p.Amount {
@@ -65,8 +65,8 @@ func paidAfterRelease(p *payment.Payout, reported money.Cents) (money.Cents, sto
 }
 
 // DamagedPaidLate returns the case about a damaged payout that its processor lists as paid after
-// its release; false if the report says something else. No other report of the payout can be
-// booked until its row is repaired.
+// its release; false for other reports. Other reports of the payout can be booked once its row is
+// repaired.
 func (e *Executor) DamagedPaidLate(p *payment.Payout, r *processor.TransferReport) (store.Case, bool) {
 	if !isPaidAfterRelease(p, r) {
 		return store.Case{}, false
@@ -80,8 +80,8 @@ func (e *Executor) DamagedPaidLate(p *payment.Payout, r *processor.TransferRepor
 	}, true
 }
 
-// failedLate opens a case about a payout that failed although it was booked as paid after its
-// release. Its transfer is final, so it is not looked up any more. Otherwise the failure is known
+// failedLate opens a case about a failed payout that was booked as paid after its release. The
+// transfer is final, and is not looked up any more. Without such a booking the failure is known
 // already.
 func (v *resolution) failedLate(l *store.Loaded, c *store.Changes, p *payment.Payout) error {
 	f, ok := l.FoundTransfer(p.Merchant, p.ExternalID)
@@ -94,11 +94,11 @@ func (v *resolution) failedLate(l *store.Loaded, c *store.Changes, p *payment.Pa
 	return giveBack(l, c, f, f.Amount, true)
 }
 
-// DeclarePaidLate books an amount of a payout that left after its hold was released. An operator
-// decided who bears it: the merchant, with its fee, or the platform, which pays itself none. The
-// payout keeps its status, which is final; its step makes later reports of the payment change
-// nothing. Its transfer is recorded, so that returned money is booked too. The found transfer of
-// its id must be loaded.
+// DeclarePaidLate books an amount of a payout that left after the release of its hold. An operator
+// decided who bears the amount: the merchant, with its fee, or the platform, which pays itself
+// none. The payout keeps its status, which is final; the new step makes later reports of the
+// payment change nothing. The transfer is recorded, so that returned money is booked too. The found
+// transfer of the payout's id must be loaded.
 func DeclarePaidLate(l *store.Loaded, c *store.Changes, p *payment.Payout, amount money.Cents, byPlatform bool) error {
 	e := ledger.PayPayoutLate(p.Processor, l.Balances(p.Merchant)[ledger.Available], amount, p.Fee)
 	if byPlatform {
@@ -120,9 +120,9 @@ func DeclarePaidLate(l *store.Loaded, c *store.Changes, p *payment.Payout, amoun
 	return nil
 }
 
-// giveBack books the returned part of a found transfer, given the amount that is left. It goes to
-// the merchant, or to the platform if that bears the transfer. After a final report the transfer is
-// not looked up any more.
+// giveBack books the returned part of a found transfer, given the amount that is left. The money
+// goes to the bearer of the transfer: the merchant or the platform. After a final report the
+// transfer is not looked up any more.
 func giveBack(l *store.Loaded, c *store.Changes, f store.FoundTransfer, left money.Cents, final bool) error {
 	back, followed := f.Amount-left, !f.NextAt.IsZero()
 	if final {

@@ -98,9 +98,8 @@ func (v *RecordSendOp) Decide(l *store.Loaded, c *store.Changes) error {
 	return nil
 }
 
-// refused ends a payout if every earlier send of it ended without an effect. Otherwise an
-// earlier one may still pay, and may be the reason for the refusal: the payout is looked
-// up at once.
+// refused ends a payout if every earlier send ended without an effect. Otherwise an earlier send
+// may still pay, and may be the reason for the refusal: the payout is looked up at once.
 func (v *RecordSendOp) refused(l *store.Loaded, c *store.Changes, p *payment.Payout, sends []store.Send) error {
 	last := sends[len(sends)-1]
 	_, asked := l.Consent(p.Processor, p.ExternalID) // about an earlier send, which may pay
@@ -126,10 +125,9 @@ func (v *RecordSendOp) refused(l *store.Loaded, c *store.Changes, p *payment.Pay
 	return nil
 }
 
-// refusalIsFinal reports whether the refusal of the last send proves that no send of
-// the payout pays. A send that a look-up did not find may still do so: after it, only
-// a second refusal is proof, because a quiet period and a look-up that did not find the
-// transfer lie between the two.
+// refusalIsFinal reports whether the refusal of the last send proves that no send of the payout
+// pays. A send that was not found may still pay. After such a send only a second refusal is proof:
+// a quiet period and a look-up lie between the two refusals.
 func refusalIsFinal(sends []store.Send) bool {
 	for _, s := range slices.Backward(sends[:len(sends)-1]) {
 		switch s.Outcome {
@@ -143,9 +141,9 @@ func refusalIsFinal(sends []store.Send) bool {
 	return true
 }
 
-// noEffect queues a payout again after a send that did not leave, or that the processor
-// does not take now. It is proof even if the process that made the send was declared
-// dead meanwhile, because no later send exists.
+// noEffect queues a payout again after a send that did not leave, or that the processor does not
+// take now. The outcome is proof even if the sending process was declared dead meanwhile, because
+// no later send exists.
 func (v *RecordSendOp) noEffect(l *store.Loaded, c *store.Changes, p *payment.Payout, sends []store.Send) {
 	earlier, last := sends[:len(sends)-1], sends[len(sends)-1].Outcome
 	if last != store.SendIntent && last != store.SendUnknown || p.Step != payment.StepIntent && p.Step != payment.StepUnknown {
@@ -178,7 +176,7 @@ func (v *RecordSendOp) noEffect(l *store.Loaded, c *store.Changes, p *payment.Pa
 	*p = c.SetPayout(*p)
 }
 
-// firstWithoutEffect is the index of the first send after the last one that may have had an effect.
+// firstWithoutEffect is the index of the first of the latest sends that had no effect.
 func firstWithoutEffect(sends []store.Send) int {
 	for i, s := range slices.Backward(sends) {
 		if !s.Outcome.NoEffect() {
@@ -188,26 +186,27 @@ func firstWithoutEffect(sends []store.Send) int {
 	return 0
 }
 
-// waitsLong reports whether a payout has waited so long, by its sends without an effect, that it has a case.
+// waitsLong reports whether a payout's sends without an effect have taken so long that a case is
+// due.
 func waitsLong(sends []store.Send, now time.Time) bool {
 	return countLater(sends) >= latersBeforeCase || len(sends) > 0 && now.Sub(sends[0].CreatedAt) >= waitBeforeCase
 }
 
 // waitCase is the id of the case about a payout or a part of a refund that waits for its next send.
-// It is the same after each send without an effect, so the case is opened once.
+// The id is the same after each send without an effect, so one case is opened.
 func waitCase(id payment.ID, what string, n int) payment.ID {
 	return store.CaseID("%s %s %d", id, what, n)
 }
 
-// isOurWait reports whether a payout did not leave because of this gateway's own budget of
-// requests: that is no answer of the processor.
+// isOurWait reports whether this gateway's own budget of requests delayed a payout: the processor
+// has not answered.
 func isOurWait(a *processor.TransferAnswer) bool {
 	return a.Outcome == processor.Later && errors.Is(a.Cause, processor.ErrBudget)
 }
 
-// endsWait reports whether an outcome closes the case about a waiting payout. Such a case may exist
+// endsWait reports whether an outcome closes the case about a waiting payout. There may be a case
 // after a send that the processor did not take, after an hour of sends without an effect, or if the
-// processor has the transfer although no send is in flight. For other payouts no case is searched for.
+// processor has the transfer while no send is in flight. For other payouts no case is searched for.
 func endsWait(sends []store.Send, outcome store.SendOutcome, now time.Time) bool {
 	switch {
 	case outcome.NoEffect():
@@ -247,10 +246,10 @@ func (v *RecordSendOp) scheduleLookUp(l *store.Loaded, c *store.Changes, p *paym
 	*p = c.SetPayout(*p)
 }
 
-// endSend sets the outcome of the undecided send of a payout, with its evidence. It is no error if
-// none is undecided: a fact may be reported twice. If every send was believed to have had no
-// effect, but the processor proves that it has the transfer, the proof belongs to the last send
-// that was not found, or else to the last send. A payment without any send gets one.
+// endSend sets the outcome and the evidence of a payout's undecided send. Without an undecided
+// send, it is no error: a fact may be reported twice. If the processor proves a transfer although
+// every send seemed to have no effect, the proof belongs to the last send that was not found, or
+// else to the last send. A payment without any send gets a send.
 func endSend(l *store.Loaded, c *store.Changes, p *payment.Payout, outcome store.SendOutcome, evidence string) {
 	sends := l.Sends(p.Merchant, p.ID)
 	if endsWait(sends, outcome, l.Now()) {
@@ -270,8 +269,8 @@ func endSend(l *store.Loaded, c *store.Changes, p *payment.Payout, outcome store
 	c.SetSend(s)
 }
 
-// addLostSend adds the send of a paid transfer that the database lacks: it is a copy, or a snapshot of
-// the disk, from before the send.
+// addLostSend adds the send of a paid transfer that the database lacks: the database is a copy from
+// before the send.
 func addLostSend(l *store.Loaded, c *store.Changes, p *payment.Payout) store.Send {
 	request := transferRequest(p)
 	s := store.Send{

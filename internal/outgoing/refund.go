@@ -14,8 +14,8 @@ import (
 	"github.com/porteira/porteira/internal/worker"
 )
 
-// refundCalls are the capacity and the breakers of calls about refunds, apart from those of
-// transfers: neither delays the other.
+// refundCalls are the capacity and the breakers of calls about refunds. They are apart from those
+// of transfers, so neither delays the other.
 type refundCalls struct {
 	sendBreakers, lookUpBreakers *worker.Breakers
 	sends, lookUps               *worker.Pools
@@ -70,8 +70,8 @@ func (e *Executor) sendRefunds(ctx context.Context) (did int, err error) {
 	return did, errors.Join(errs...)
 }
 
-// lookUpRefunds queries processors about parts of refunds that are unknown, or accepted and
-// not reported.
+// lookUpRefunds queries processors about parts of refunds that are unknown, or accepted without a
+// report.
 func (e *Executor) lookUpRefunds(ctx context.Context) (did int, err error) {
 	accounts, err := e.Store.AccountsWithRefunds(ctx, e.Env.Clock.Now(), store.ToLookUp)
 	errs := []error{err}
@@ -189,9 +189,8 @@ func (v *claimRefunds) Decide(l *store.Loaded, c *store.Changes) error {
 	return nil
 }
 
-// frozenWait is the time after which a part that waits for the lists of its merchant's other
-// accounts, after a restore, is considered again. A look-up from before the wait is no longer
-// fresh.
+// frozenWait is the time between two claims of a part that waits, after a restore, for the lists of
+// its merchant's other accounts. A look-up from before the wait is no longer fresh.
 const frozenWait = lookUpIsFresh + time.Second
 
 // startRefund moves a refund to PROCESSING if one of its parts leaves, or may have left.
@@ -223,17 +222,17 @@ func lookUpPartBefore(e processor.Effect, p *payment.RefundPart, node payment.ID
 	return p.Lookups == 0 || now.Sub(p.UpdatedAt).Abs() > lookUpIsFresh || precedes(p.UpdatedAt, node, now)
 }
 
-// A part that waits for earlier ones is considered again after half the time that it has waited,
-// within these bounds. It is due at once when the part before it was accepted or has ended.
+// A part that waits for earlier parts is claimed again after half the time of its wait so far,
+// within these bounds. The part is due at once when the part before it was accepted or has ended.
 const (
 	partWaitMin = time.Second
 	partWaitMax = time.Hour
 )
 
-// waitsForParts makes a part wait until those before it were accepted or have ended. If the
-// database is an older copy, the processor may know the refund with other parts: then the report of
-// an earlier part shows that, before more money leaves. If an earlier part waits for review, so
-// does this one.
+// waitsForParts makes a part wait until the parts before it were accepted or have ended. If the
+// database is an older copy, the processor may know the refund with other parts. The report of an
+// earlier part then shows that before more money leaves. If an earlier part waits for review, the
+// part waits for review too.
 func waitsForParts(l *store.Loaded, c *store.Changes, p *payment.RefundPart) bool {
 	waits := false
 	for _, o := range l.RefundParts(p.Merchant, p.Refund) {
@@ -256,8 +255,8 @@ func waitsForParts(l *store.Loaded, c *store.Changes, p *payment.RefundPart) boo
 	return true
 }
 
-// reviewPart stops the executor's work on a part of a refund, whose money stays held, and
-// opens a case in place of those that it has.
+// reviewPart stops the executor's work on a part of a refund and opens a case in place of its
+// earlier cases. The money stays held.
 func reviewPart(l *store.Loaded, c *store.Changes, p *payment.RefundPart, reason store.CaseReason) {
 	p.Step, p.NextAt, p.ClaimedBy = payment.StepReview, time.Time{}, payment.ID{}
 	*p = c.SetRefundPart(*p)
@@ -265,8 +264,8 @@ func reviewPart(l *store.Loaded, c *store.Changes, p *payment.RefundPart, reason
 	openPartCase(c, p, store.CaseRefundUnknown, reason)
 }
 
-// parkPart stops the executor's work on a part of a refund whose row, or whose refund's row, cannot
-// be decoded, so that it delays no other. Later parts of the refund wait under its case.
+// parkPart stops the executor's work on a part of a refund if its row, or the refund's row, cannot
+// be decoded, so that no other part is delayed. Later parts of the refund wait under its case.
 func parkPart(c *store.Changes, p *payment.RefundPart) {
 	c.ParkRefundPart(*p)
 	v := partCase(p, payment.ID{}, store.CaseDamaged, "")
@@ -284,7 +283,7 @@ func CasesOfPart(l *store.Loaded, p *payment.RefundPart, kind store.CaseKind) (l
 	return list
 }
 
-// closePartCases closes the open cases of a kind about a part of a refund, and no other part's.
+// closePartCases closes the open cases of a kind about one part of a refund.
 func closePartCases(l *store.Loaded, c *store.Changes, p *payment.RefundPart, kind store.CaseKind, how store.Resolution) {
 	if len(others(l, p)) == 0 {
 		c.CloseCases(p.Merchant, p.Refund, kind, how)
@@ -309,7 +308,7 @@ func partCase(p *payment.RefundPart, id payment.ID, kind store.CaseKind, reason 
 	return store.Case{Merchant: p.Merchant, ID: id, Kind: kind, Subject: p.Refund, Amount: p.Amount, Params: params}
 }
 
-// refundCall is a refund as a transfer: both are sent under the same guard.
+// refundCall is a refund in the form of a transfer: both are sent under the same guard.
 type refundCall struct {
 	processor.Refunder
 
@@ -357,9 +356,9 @@ func (e *Executor) queryRefund(ctx context.Context, p *payment.RefundPart, refun
 	return e.query(ctx, p.Processor, processor.Ref{ExternalID: p.ExternalID}, refundCall{refunder, p}, lookedUp{"refund", e.refunds.lookUpBreakers, asReported})
 }
 
-// queryOtherPayments looks up a part that was never sent among the refunds of the other payments of
-// its pay-in. A processor may keep ids per payment, and a copy of the database may lack a refund
-// that gave another payment back under this id.
+// queryOtherPayments looks up a part that was never sent among the refunds of the pay-in's other
+// payments. A processor may keep ids per payment, and a copy of the database may lack a refund of
+// another payment under this id.
 func (e *Executor) queryOtherPayments(ctx context.Context, p *payment.RefundPart, refunder processor.Refunder) processor.TransferReport {
 	receipts, err := e.Store.Receipts(ctx, p.Merchant, p.Payin)
 	if err != nil {

@@ -24,7 +24,7 @@ func CanDeclareRefund(l *store.Loaded, p *payment.RefundPart) error {
 	return nil
 }
 
-// CanWithdrawRefund is CanWithdraw for a part of a refund. restoredAt is that of the last cold
+// CanWithdrawRefund is CanWithdraw for a part of a refund. restoredAt is the time of the last cold
 // start, provedAt that of the last proved restore.
 func CanWithdrawRefund(l *store.Loaded, p *payment.RefundPart, restoredAt, provedAt time.Time) error {
 	if p.Step != payment.StepQueued || p.MayExist || lookUpPartFirst(p, restoredAt, provedAt, l.Now()) {
@@ -50,8 +50,8 @@ func DeclareRefundNotPaid(l *store.Loaded, c *store.Changes, p payment.RefundPar
 	return v.failed(l, c, &p, &payment.Failure{Code: "not_paid", Message: "The processor did not pay it."}, evidence)
 }
 
-// DeclareRefundNotFound queues a part of a refund, to be sent again with the same id: an
-// operator has proof that its processor does not have it.
+// DeclareRefundNotFound queues a part of a refund to be sent again with the same id: an operator
+// has proof that the processor does not have the part.
 func DeclareRefundNotFound(l *store.Loaded, c *store.Changes, p payment.RefundPart, evidence string) {
 	p.Step, p.NextAt, p.ClaimedBy, p.Lookups = payment.StepQueued, l.Now(), payment.ID{}, 0
 	p.Outcome, p.Evidence, p.FirstSentAt = payment.RefundPartOutcome(store.SendNotFound), evidence, time.Time{}
@@ -59,8 +59,8 @@ func DeclareRefundNotFound(l *store.Loaded, c *store.Changes, p payment.RefundPa
 	queueWaiting(l, c, &p)
 }
 
-// queueWaiting makes the parts that wait for review under the case of this one wait for it again,
-// unless a part that has ended has a case: they wait under that case too.
+// queueWaiting makes the parts that wait for review under this part's case wait for this part
+// again. If an ended part has a case, they wait under that case too, and stay.
 func queueWaiting(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
 	if waitsForOthers(l, p) {
 		return
@@ -71,17 +71,17 @@ func queueWaiting(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
 	}
 }
 
-// waitsForOthers reports whether the other parts of a refund wait under the case of one that has ended.
+// waitsForOthers reports whether the other parts of a refund wait under the case of an ended part.
 func waitsForOthers(l *store.Loaded, p *payment.RefundPart) bool {
 	return slices.ContainsFunc(others(l, p), func(o payment.RefundPart) bool {
 		return o.Ended() && len(CasesOfPart(l, &o, store.CaseRefundUnknown)) > 0
 	})
 }
 
-// RepairedRefund continues the work on a part of a refund that was parked because its row was
-// damaged. It is looked up before it is sent, even if it was never sent: that costs one query. A
-// part that the processor has accepted stays accepted, as in [Repaired]. A part that was not sent
-// may wait under another part's case. The other parts' cases about damage are loaded.
+// RepairedRefund continues the work on a part of a refund after its damaged row was repaired. The
+// part is looked up before it is sent, even if it was never sent: that costs one query. An accepted
+// part stays accepted, as in [Repaired]. A part that was not sent may wait under another part's
+// case. The other parts' cases about damage are loaded.
 func RepairedRefund(l *store.Loaded, c *store.Changes, p payment.RefundPart) error {
 	if !p.MayExist && waitsForOthers(l, &p) {
 		return nil
@@ -105,5 +105,6 @@ func CanDismissRefund(p *payment.RefundPart) error {
 }
 
 // DismissRefund ends the wait under a case about a part that [CanDismissRefund] allows. A part that
-// waited there gets a case of its own, because a person must decide whether it may be sent.
+// waited under the case gets a case of its own, because a person must decide whether the part may
+// be sent.
 func DismissRefund(l *store.Loaded, c *store.Changes, p payment.RefundPart) { openWaiting(l, c, &p) }

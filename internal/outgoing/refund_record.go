@@ -47,9 +47,9 @@ func (e *Executor) recordRefund(ctx context.Context, op *recordRefund) error {
 	return nil
 }
 
-// queryAgain records the processor's present report about a part that failed after it was asked. A
-// part that it does not find stays unchanged. If it does not answer, the record is tried again
-// later.
+// queryAgain asks the processor again about a part that failed after the first query, and records
+// the present report. A part that the processor does not find stays unchanged. Without an answer,
+// the record is tried again later.
 func (e *Executor) queryAgain(ctx context.Context, op *recordRefund) error {
 	again := e.newRecordRefund(op.after)
 	refunder, ok := e.Processors.Find(op.part.Processor).(processor.Refunder)
@@ -138,7 +138,7 @@ func (v *recordRefund) Decide(l *store.Loaded, c *store.Changes) error {
 	return nil
 }
 
-// found is the report of a refund that exists; nil if there is none.
+// found is the report of a refund that exists; nil if there is no such refund.
 func (v *recordRefund) found() *processor.TransferReport {
 	switch {
 	case v.answer != nil && v.answer.Outcome == processor.Done:
@@ -150,8 +150,8 @@ func (v *recordRefund) found() *processor.TransferReport {
 	}
 }
 
-// isOutdated reports whether a report that a part was paid may be older than its failure, which was
-// recorded after the processor was asked: a refund can fail after it was paid.
+// isOutdated reports whether a report of a payment may be older than the failure of the part: the
+// processor was asked before the failure was recorded, and a refund can fail after it was paid.
 func (v *recordRefund) isOutdated(p *payment.RefundPart, r *processor.TransferReport) bool {
 	return r.State == processor.TransferPaid && p.Outcome == payment.PartFailed && !v.part.Ended()
 }
@@ -166,8 +166,8 @@ func loadedPart(l *store.Loaded, of *payment.RefundPart) (payment.RefundPart, bo
 	return payment.RefundPart{}, false
 }
 
-// undecided stores a part that a look-up did not decide, and opens a case after a number of
-// them, unless it has one.
+// undecided stores a part that a look-up did not decide. After a number of such look-ups the part
+// gets a case, if there is none.
 func (v *recordRefund) undecided(l *store.Loaded, c *store.Changes, p *payment.RefundPart, reason store.CaseReason) {
 	*p = c.SetRefundPart(*p)
 	if p.Lookups >= lookUpsBeforeCase && len(CasesOfPart(l, p, store.CaseRefundUnknown)) == 0 {
@@ -187,7 +187,8 @@ func (v *recordRefund) applyAnswer(l *store.Loaded, c *store.Changes, p *payment
 		if !v.part.MayExist || v.part.Refusals > 0 {
 			return v.failed(l, c, p, a.Failure, a.Evidence)
 		}
-		// An earlier send may be the reason. Only a second refusal after "not found" is proof.
+		// An earlier send may be the reason of the refusal. Only a second refusal after "not found"
+		// is proof.
 		p.Refusals, p.MayExist = p.Refusals+1, true
 		p.Step, p.NextAt, p.ClaimedBy, p.Lookups = payment.StepUnknown, l.Now(), payment.ID{}, 0
 		p.Evidence = worker.Short(a.Evidence)
@@ -210,8 +211,8 @@ func (v *recordRefund) applyAnswer(l *store.Loaded, c *store.Changes, p *payment
 	return nil
 }
 
-// noEffect queues a part again after a send that did not leave, or that the processor does
-// not take now. MayExist, about the sends before it, is unchanged.
+// noEffect queues a part again after a send that did not leave, or that the processor does not take
+// now. MayExist, about the earlier sends, is unchanged.
 func (v *recordRefund) noEffect(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
 	closePartCases(l, c, p, store.CaseRefundUnknown, store.ResolvedByProof)
 	p.Step, p.ClaimedBy, p.Lookups, p.MayExist = payment.StepQueued, payment.ID{}, 0, v.part.MayExist
@@ -238,11 +239,11 @@ func (v *recordRefund) noEffect(l *store.Loaded, c *store.Changes, p *payment.Re
 	}
 }
 
-// notFound handles a processor's "not found" about an unknown part, as for a payout: within
-// the quiet period it proves nothing; after it the part is sent again, under the same id, if
-// that is safe.
+// notFound handles a processor's "not found" about an unknown part, as for a payout. Within the
+// quiet period it proves nothing. After the quiet period the part is sent again under the same id,
+// if that is safe.
 func (v *recordRefund) notFound(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
-	// Until then a send may have left. If the last one had no effect, those before it have been
+	// Until then a send may have left. If the last send had no effect, the earlier ones have been
 	// looked up since.
 	var last time.Time
 	if p.MayExist && !store.SendOutcome(p.Outcome).NoEffect() {
@@ -279,14 +280,14 @@ func (v *recordRefund) notFound(l *store.Loaded, c *store.Changes, p *payment.Re
 	*p = c.SetRefundPart(*p)
 }
 
-// isBeforeRepeat reports whether a look-up precedes a repeated send at a processor that would pay it
-// twice: persons have decided that the part is sent again, and no send has left since.
+// isBeforeRepeat reports whether a look-up precedes a repeated send at a processor that would pay
+// the part twice: people have decided that the part is sent again, and no send has left since.
 func (v *recordRefund) isBeforeRepeat(p *payment.RefundPart) bool {
 	last := store.SendOutcome(p.Outcome)
 	return !v.effect.Repeat.Safe() && p.MayExist && (last == store.SendNotFound || last.NoEffect())
 }
 
-// start starts a refund that is reported, if the database does not show it as sent.
+// start starts a refund that a processor reports although the database does not show it as sent.
 func (v *refundResolution) start(l *store.Loaded, c *store.Changes, p *payment.RefundPart) (payment.Refund, error) {
 	r, ok := l.Refund(p.Merchant, p.Refund)
 	if !ok {

@@ -62,8 +62,8 @@ func (v *refundResolution) applyReport(l *store.Loaded, c *store.Changes, p *pay
 	}
 }
 
-// accepted records that the processor accepted a refund: its result will be reported, and is
-// looked up in case the report is lost.
+// accepted records that the processor accepted a refund. The result will be reported; a look-up
+// finds it if the report is lost.
 func (v *refundResolution) accepted(l *store.Loaded, c *store.Changes, p *payment.RefundPart, r *processor.TransferReport) {
 	if p.Ended() {
 		return
@@ -86,7 +86,7 @@ func (v *refundResolution) accepted(l *store.Loaded, c *store.Changes, p *paymen
 	v.scheduleNextPart(l, c, p)
 }
 
-// scheduleNextPart makes the part due that waits for this one.
+// scheduleNextPart makes the part due that waits for p.
 func (v *refundResolution) scheduleNextPart(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
 	for _, o := range others(l, p) {
 		if o.Number == p.Number+1 && o.Step == payment.StepQueued && o.Sends == 0 && o.NextAt.After(l.Now()) {
@@ -97,8 +97,8 @@ func (v *refundResolution) scheduleNextPart(l *store.Loaded, c *store.Changes, p
 	}
 }
 
-// endPart ends the executor's work on a part, and its cases. A part that waited under its case gets
-// a case of its own, because a person must decide whether it may still be sent.
+// endPart ends the executor's work on a part, and its cases. Each part that waited under these
+// cases gets a case of its own, because a person must decide whether the part may still be sent.
 func (v *refundResolution) endPart(l *store.Loaded, c *store.Changes, p *payment.RefundPart, outcome payment.RefundPartOutcome, evidence string) {
 	p.Step, p.NextAt, p.ClaimedBy = payment.StepDone, time.Time{}, payment.ID{}
 	p.Outcome, p.Evidence = outcome, worker.Short(evidence)
@@ -109,15 +109,15 @@ func (v *refundResolution) endPart(l *store.Loaded, c *store.Changes, p *payment
 	v.scheduleNextPart(l, c, p)
 }
 
-// openWaiting opens a case for each part that waited under the case of this one.
+// openWaiting opens a case for each part that waited under the case of p.
 func openWaiting(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
 	for _, o := range waiting(l, p) {
 		openPartCase(c, &o, store.CaseRefundUnknown, store.ReasonOtherPart)
 	}
 }
 
-// holdOthers makes the parts that were not sent wait for the decision about this one: the
-// processor may have given the money of all of them back with it.
+// holdOthers makes the unsent parts of a refund wait for the decision about p: the processor may
+// have given the money of all parts back with p.
 func holdOthers(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
 	for _, o := range others(l, p) {
 		if unsent := o.Step == payment.StepQueued || o.Step == payment.StepUnknown; unsent && !o.MayExist {
@@ -127,7 +127,7 @@ func holdOthers(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
 	}
 }
 
-// waiting are the other parts of a refund that wait for review under no case of their own.
+// waiting returns the other parts of a refund that wait for review without a case of their own.
 func waiting(l *store.Loaded, p *payment.RefundPart) (list []payment.RefundPart) {
 	for _, o := range others(l, p) {
 		if o.Step == payment.StepReview && len(CasesOfPart(l, &o, store.CaseRefundUnknown))+len(CasesOfPart(l, &o, store.CaseDamaged)) == 0 {
@@ -137,7 +137,7 @@ func waiting(l *store.Loaded, p *payment.RefundPart) (list []payment.RefundPart)
 	return list
 }
 
-// others are the other parts of a refund.
+// others returns the other parts of a refund.
 func others(l *store.Loaded, p *payment.RefundPart) (list []payment.RefundPart) {
 	for _, o := range l.RefundParts(p.Merchant, p.Refund) {
 		if o.Number != p.Number {
@@ -147,8 +147,8 @@ func others(l *store.Loaded, p *payment.RefundPart) (list []payment.RefundPart) 
 	return list
 }
 
-// paid books a part that reached the payer. One that was believed to have failed takes its
-// money again: from available as far as possible, and as debt beyond.
+// paid books a part that reached the payer. A part that had failed takes its money again: from
+// available as far as possible, and as debt beyond.
 func (v *refundResolution) paid(l *store.Loaded, c *store.Changes, p *payment.RefundPart, r *payment.Refund, report processor.TransferReport) error {
 	if p.Ended() && p.Outcome != payment.PartFailed {
 		return nil // known, or a stale report
@@ -181,9 +181,9 @@ func (v *refundResolution) paid(l *store.Loaded, c *store.Changes, p *payment.Re
 	return v.movePayin(l, c, p, p.Amount-p.Unapplied)
 }
 
-// reapply takes the money of a part that was believed to have failed: first from its order's
-// unapplied or written-off money, if the part gave that back, then from unsettled money of the
-// order, then from available money, and the rest as debt.
+// reapply takes the money of a part again that had failed: first from unapplied or written-off
+// money of the order, if the part gave that back, then from unsettled money of the order, then from
+// available money, and the rest as debt.
 func reapply(l *store.Loaded, c *store.Changes, p *payment.RefundPart, r *payment.Refund) error {
 	payin, ok := l.Payin(p.Merchant, p.Payin)
 	if !ok {
@@ -203,8 +203,8 @@ func reapply(l *store.Loaded, c *store.Changes, p *payment.RefundPart, r *paymen
 	return c.Post(p.Merchant, r.ID, ledger.FindRefund(of, l.Balances(p.Merchant)[ledger.Available], p.Amount))
 }
 
-// Unapplied returns the open cases about unapplied money of a payment of an order, or of no named
-// payment, and their sum in cents. They are loaded.
+// Unapplied returns the open cases about unapplied money of an order's payment, or of no named
+// payment, and their sum in cents. The cases are loaded.
 func Unapplied(l *store.Loaded, merchant, payin, receipt payment.ID) (list []store.Case, sum money.Cents) {
 	for _, v := range l.OpenCasesAbout(merchant, payin, store.CaseOverpaid) {
 		if v.MayBeOf(receipt) {
@@ -214,10 +214,11 @@ func Unapplied(l *store.Loaded, merchant, payin, receipt payment.ID) (list []sto
 	return list, sum
 }
 
-// TakeUnapplied closes the open cases about unapplied money of the payment of a part, as up to amount
-// of it was given back to its payer, and returns how much. The rest of the last one gets a new
-// case. If they do not suffice, written-off money is unapplied again first: the platform must not
-// keep what has left. The disputes of the order are loaded; the caller posts the entry.
+// TakeUnapplied closes the open cases about unapplied money of a part's payment, up to amount,
+// because the payer got that money back, and returns how much the cases had. The rest of the last
+// case gets a new case. If the cases do not suffice, written-off money is unapplied again first:
+// the platform must not keep money that has left. The disputes of the order are loaded; the caller
+// posts the entry.
 func TakeUnapplied(l *store.Loaded, c *store.Changes, p *payment.RefundPart, amount money.Cents) (taken money.Cents, err error) {
 	_, sum := Unapplied(l, p.Merchant, p.Payin, p.Receipt)
 	back := max(min(amount-sum, l.WrittenOff(p.Merchant, p.Payin, p.Receipt)), 0)
@@ -244,9 +245,9 @@ func TakeUnapplied(l *store.Loaded, c *store.Changes, p *payment.RefundPart, amo
 	return taken, transition.Unapplied(l, c, p.Merchant, p.Payin, back-taken)
 }
 
-// markExcess marks a part that was paid after it failed, when its money had already gone to another
-// refund or a dispute. Then more than the order was paid has been given back, so the pay-in cannot
-// show it. It gets a case.
+// markExcess marks a part that was paid after it failed, and whose money another refund or a
+// dispute had taken meanwhile. More was given back than the order was paid, so the pay-in cannot
+// show the part. The part gets a case.
 func (v *refundResolution) markExcess(l *store.Loaded, c *store.Changes, p *payment.RefundPart) error {
 	payin, ok := l.Payin(p.Merchant, p.Payin)
 	if !ok {
@@ -273,8 +274,8 @@ func (v *refundResolution) movePayin(l *store.Loaded, c *store.Changes, p *payme
 	return receivable.MoveRefunded(l, c, &payin, p, v.links, by)
 }
 
-// failed releases the money of a part, on the processor's proof that it will not reach the
-// payer, or takes back one that was paid.
+// failed releases the money of a part, because the processor proves that it will not reach the
+// payer. A paid part is reversed.
 func (v *refundResolution) failed(l *store.Loaded, c *store.Changes, p *payment.RefundPart, why *payment.Failure, evidence string) error {
 	r, ok := l.Refund(p.Merchant, p.Refund)
 	if !ok {
@@ -307,8 +308,8 @@ func (v *refundResolution) failed(l *store.Loaded, c *store.Changes, p *payment.
 	return v.reallocate(l, c, p)
 }
 
-// reallocate gives the money that a part left to others: first to refunds that exceeded the rest
-// of the order, then to disputes.
+// reallocate gives the money of a failed part to other effects: first to refunds that exceeded the
+// rest of the order, then to disputes.
 func (v *refundResolution) reallocate(l *store.Loaded, c *store.Changes, failed *payment.RefundPart) error {
 	payin, ok := l.Payin(failed.Merchant, failed.Payin)
 	if !ok {
@@ -323,8 +324,8 @@ func (v *refundResolution) reallocate(l *store.Loaded, c *store.Changes, failed 
 	return dispute.TakeMore(l, c, failed.Merchant, failed.Payin, v.links)
 }
 
-// payAgain makes an order PAID whose payments reach its amount with what came back. Its refund had
-// completed before it was paid in full.
+// payAgain makes an order PAID whose payments reach its amount after a refund failed. The refund
+// had completed before the order was paid in full.
 func (v *refundResolution) payAgain(l *store.Loaded, c *store.Changes, p *payment.Payin) error {
 	if _, legal := payment.PayinTable.Next(p.Status, payment.OnPaidAgain); !legal || p.Lacking() > 0 {
 		return nil
@@ -336,7 +337,7 @@ func (v *refundResolution) payAgain(l *store.Loaded, c *store.Changes, p *paymen
 	return dispute.ShowBefore(l, c, p, v.links)
 }
 
-// releaseSources gives back to receivables the money that a part took of them, and opens a case about its
+// releaseSources gives the money of a part back to its receivables, and opens a case about its
 // unapplied money. The caller posts the entry.
 func releaseSources(l *store.Loaded, c *store.Changes, p *payment.RefundPart) (ledger.Parts, error) {
 	of := ledger.Parts{Unapplied: p.Unapplied, Pending: receivable.Restore(l, c, p.Merchant, p.Took)}
@@ -348,7 +349,7 @@ func releaseSources(l *store.Loaded, c *store.Changes, p *payment.RefundPart) (l
 	return of, transition.Unapplied(l, c, p.Merchant, p.Payin, p.Unapplied)
 }
 
-// reverse books a part that failed after the processor had reported it paid.
+// reverse books the failure of a part that the processor had reported as paid.
 func (v *refundResolution) reverse(l *store.Loaded, c *store.Changes, p *payment.RefundPart, r *payment.Refund, why *payment.Failure, evidence string) error {
 	of, err := releaseSources(l, c, p)
 	if err != nil {

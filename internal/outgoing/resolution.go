@@ -21,7 +21,7 @@ type resolution struct {
 
 	// askedBefore is the result of [AskedBefore], read if a payout was not found.
 	askedBefore bool
-	// noCase: no case about its unknown outcome was open when its look-up ended.
+	// noCase: when the look-up ended, no case about the unknown outcome was open.
 	noCase bool
 
 	// searched: the report is about all transfers of the payout, not about one with a known id.
@@ -83,11 +83,10 @@ func (v *resolution) applyReport(l *store.Loaded, c *store.Changes, p *payment.P
 	}
 }
 
-// errNoEndToEndID is the cause of a paid transfer that is not proved.
+// errNoEndToEndID is the cause of a reported payment without its endToEndId.
 var errNoEndToEndID = errors.New("outgoing: the processor reports a paid transfer without its endToEndId")
 
-// proved returns a report without the claims that the processor does not prove: a transfer that is
-// paid has an endToEndId.
+// proved returns a report without unproved claims: a paid transfer has an endToEndId.
 func proved(r processor.TransferReport) processor.TransferReport {
 	if r.State == processor.TransferPaid && r.EndToEndID == "" {
 		return processor.TransferReport{Lookup: processor.LookupUnknown, Cause: errNoEndToEndID}
@@ -95,8 +94,8 @@ func proved(r processor.TransferReport) processor.TransferReport {
 	return r
 }
 
-// parkForged parks a payout in flight whose row was changed outside the gateway: its end would move
-// another amount than is held. false if the row is right.
+// parkForged parks a payout in flight if its row was changed outside the gateway: its end would
+// move another amount than is held. It returns false if the row is right.
 func (v *resolution) parkForged(l *store.Loaded, c *store.Changes, p *payment.Payout) bool {
 	if !l.PayoutForged(p.Merchant, p.ID) || p.Status != payment.PayoutPending && p.Status != payment.PayoutProcessing {
 		return false
@@ -114,12 +113,12 @@ func isFinal(r processor.TransferReport) bool {
 	return r.State == processor.TransferPaid || r.State == processor.TransferFailed
 }
 
-// lookUpsSkipped is the number of steps of the schedule of look-ups that an accepted
-// transfer skips: normally a notice reports its result sooner.
+// lookUpsSkipped is the number of steps that an accepted transfer skips in the schedule of
+// look-ups: a notice normally reports the result sooner.
 const lookUpsSkipped = 2
 
-// accepted records that the processor accepted the transfer. Its result will be reported, and is
-// looked up in case the report is lost. If it is never final, a case is opened.
+// accepted records that the processor accepted the transfer. The result will be reported; a look-up
+// finds it if the report is lost. If no result is final, a case is opened.
 func (v *resolution) accepted(l *store.Loaded, c *store.Changes, p *payment.Payout, evidence string) {
 	if p.Status != payment.PayoutProcessing {
 		return
@@ -169,8 +168,7 @@ func (v *resolution) returned(l *store.Loaded, c *store.Changes, p *payment.Payo
 	return err
 }
 
-// failed releases the money of a payout, on the processor's proof that it will not
-// leave.
+// failed releases the money of a payout, because the processor proves that it will not leave.
 func (v *resolution) failed(l *store.Loaded, c *store.Changes, p *payment.Payout, outcome store.SendOutcome, why *payment.Failure, evidence string) error {
 	switch p.Status {
 	case payment.PayoutFailed, payment.PayoutCanceled:
@@ -191,8 +189,8 @@ func (v *resolution) failed(l *store.Loaded, c *store.Changes, p *payment.Payout
 }
 
 // contradict leaves the ledger unchanged and opens a case: money moves on proof only, and two
-// proofs contradict. The same contradiction opens no second case: a person may have proposed a
-// resolution, or two have decided.
+// proofs contradict. The same contradiction opens no second case: one person may have proposed a
+// resolution, or two people have decided.
 func (v *resolution) contradict(c *store.Changes, p *payment.Payout, reason store.CaseReason, params store.Params) {
 	if p.Status == payment.PayoutProcessing && p.Step != payment.StepReview {
 		p.Step, p.NextAt, p.ClaimedBy = payment.StepReview, time.Time{}, payment.ID{}
@@ -201,7 +199,8 @@ func (v *resolution) contradict(c *store.Changes, p *payment.Payout, reason stor
 	v.openContradiction(c, p, p.Amount, reason, params)
 }
 
-// openContradiction opens the case about an amount of a payout that a contradiction is about.
+// openContradiction opens the case about a contradiction; amount is the part of the payout in
+// question.
 func (v *resolution) openContradiction(c *store.Changes, p *payment.Payout, amount money.Cents, reason store.CaseReason, params store.Params) {
 	v.contradiction, v.subject = reason, *p
 	params = reason.With(params)
@@ -217,9 +216,9 @@ func contradictionCase(p *payment.Payout, params store.Params) payment.ID {
 	return store.CaseID("contradiction %s %q", p.ID, params) // fmt sorts the keys of a map
 }
 
-// stopsAccount returns the account whose payouts a contradiction stops; "" for none. A processor that
-// is not idempotent may have several transfers with one external id, so another amount than the
-// requested one may be a duplicate payment.
+// stopsAccount returns the account whose payouts a contradiction stops; "" for none. A processor
+// that is not idempotent may have several transfers under one external id, so a report of another
+// amount may be a duplicate payment.
 func (v *resolution) stopsAccount(p *payment.Payout, otherAmount bool) string {
 	if otherAmount && !v.effect.Repeat.Safe() {
 		return p.Processor

@@ -10,15 +10,15 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// lookUpFirstFor is how long after a proved restore new payouts are looked up before
-// they are sent: merchants repeat requests whose orders the backup lacks. After a cold start that
-// proved to be none the lists of transfers have shown all of them.
+// lookUpFirstFor is how long after a proved restore new payouts are looked up before they are sent:
+// merchants repeat requests whose orders the backup lacks. After an unproved cold start the lists
+// of transfers have shown all of them.
 const lookUpFirstFor = 7 * 24 * time.Hour
 
-// LookUpFirst reports whether a payout may have been sent before the last cold start, at restoredAt,
-// in commits that the database lacks if it is a copy. A payout that did not change since then may
-// have been sent, however late it becomes due. A row that was written while a clock was ahead does
-// not show when it changed. provedAt is when the database was last proved to be a copy.
+// LookUpFirst reports whether a payout may have been sent before the last cold start, at
+// restoredAt, in commits that a copy of the database lacks. A payout that has not changed since
+// then may have been sent, however late it becomes due. A row written while a clock was ahead does
+// not show when it changed. provedAt is the time of the last proof that the database is a copy.
 func LookUpFirst(p *payment.Payout, restoredAt, provedAt, now time.Time) bool {
 	if restoredAt.IsZero() {
 		return false
@@ -27,18 +27,18 @@ func LookUpFirst(p *payment.Payout, restoredAt, provedAt, now time.Time) bool {
 }
 
 // isFromBeforeProof reports whether a payout or a part of a refund is from before a proved restore:
-// from before its account was cleared, if that was the last cold start.
+// from before its account was cleared, if that restore was the last cold start.
 func isFromBeforeProof(createdAt, clearedAt, restoredAt, provedAt time.Time) bool {
 	return !provedAt.IsZero() && (createdAt.Before(provedAt) || !provedAt.Before(restoredAt) && createdAt.Before(clearedAt))
 }
 
-// lookUpIsFresh is how long after a look-up that did not find a transfer its next send is allowed.
+// lookUpIsFresh is how long a look-up that found no transfer allows the next send.
 const lookUpIsFresh = time.Minute
 
 // lookUpBefore reports whether a payout must be looked up before its next send: before the first
-// one if the processor wants that, and before each one if the processor would pay it twice. That
-// holds even if persons have decided to send it again: the transfer may have appeared since. A copy
-// of the database's disk, or a new machine, shows no sign of an older database, so a look-up from
+// send if the processor wants that, and before each send if the processor would pay the payout
+// twice. A decision of people to send again changes nothing: the transfer may have appeared since.
+// A copy of the disk, or a new machine, shows no sign of an older database, so a look-up from
 // before this process, node, does not count.
 func lookUpBefore(e processor.Effect, p *payment.Payout, sends []store.Send, node payment.ID, now time.Time) bool {
 	if e.Repeat.Safe() && !(e.LookUpFirst && len(sends) == 0) || !withoutTransfer(sends) {
@@ -47,15 +47,14 @@ func lookUpBefore(e processor.Effect, p *payment.Payout, sends []store.Send, nod
 	return p.Lookups == 0 || now.Sub(p.UpdatedAt).Abs() > lookUpIsFresh || precedes(p.UpdatedAt, node, now) // its clock may have been ahead
 }
 
-// precedes reports whether a time is before a process joined, by its id. The id of a process that
-// joined while its clock was ahead does not show that.
+// precedes reports whether a time is before the start of a process, by the process's id. An id made
+// while the clock was ahead does not show that.
 func precedes(at time.Time, node payment.ID, now time.Time) bool {
 	joinedAhead := payment.CompareIDs(node, payment.MinIDAt(now.Add(clockTolerance))) > 0
 	return !joinedAhead && payment.CompareIDs(payment.MinIDAt(at.Add(time.Millisecond)), node) <= 0
 }
 
-// withoutEffect reports whether each send of a payout, if there is one, is proved to have had
-// no effect.
+// withoutEffect reports whether every send of a payout is proved to have had no effect.
 func withoutEffect(sends []store.Send) bool { return len(possibleSends(sends)) == 0 }
 
 // possibleSends returns the sends of a payout that may have had an effect.
@@ -63,25 +62,24 @@ func possibleSends(sends []store.Send) []store.Send {
 	return slices.DeleteFunc(slices.Clone(sends), func(s store.Send) bool { return s.Outcome.NoEffect() })
 }
 
-// withoutTransfer reports whether each send of a payout, if there is one, had no effect or was not
-// found.
+// withoutTransfer reports whether every send of a payout had no effect or was not found.
 func withoutTransfer(sends []store.Send) bool {
 	return !slices.ContainsFunc(sends, func(s store.Send) bool { return !s.Outcome.NoEffect() && s.Outcome != store.SendNotFound })
 }
 
-// A payout or refund that may be sent once its merchant owes nothing is claimed again after half
-// the time that it has waited, within these bounds.
+// A payout or refund that waits for its merchant's debt is claimed again after half the time of its
+// wait so far, within these bounds.
 const (
 	debtWaitMin = time.Minute
 	debtWaitMax = time.Hour
 )
 
-// debtWaitBeforeCase is how long it waits for its merchant's debt before a case is
-// opened.
+// debtWaitBeforeCase is how long a payout waits for its merchant's debt before a case is opened.
 const debtWaitBeforeCase = time.Hour
 
-// isFrozen reports whether payouts of an account wait, after a restore, until its transfers have
-// been read: money may have left that this database does not show. history is that of the database.
+// isFrozen reports whether payouts of an account wait, after a restore, until the account's
+// transfers have been read: money may have left that this database does not show. history is the
+// number of the database's history.
 func isFrozen(l *store.Loaded, account string, history int64) bool {
 	if history == 0 {
 		return false
@@ -91,12 +89,11 @@ func isFrozen(l *store.Loaded, account string, history int64) bool {
 }
 
 // isFrozenFor reports whether the payouts and refunds of a merchant at an account wait after a
-// restore: until the lists have been read of that account, and of each other one from which the
-// merchant's money may have left. A payout that was canceled, or a refund that was given up, in
-// commits that the backup lacks may be queued here although its money left there.
-//
-// It delays no payout from after the restore, as new ones are refused meanwhile. A new refund may
-// wait for an account that gives nothing back.
+// restore. They wait until the lists of that account have been read, and the lists of each other
+// account from which the merchant's money may have left. The backup may lack the cancellation of a
+// payout, or the end of a refund: the order is queued here, although its money left elsewhere.
+// No payout from after the restore is delayed, because new payouts are refused meanwhile. A new
+// refund may wait for an account that gives nothing back.
 func (e *Executor) isFrozenFor(merchant payment.ID, account string) bool {
 	return e.Node.Frozen(account) || e.Node.History() > 0 &&
 		slices.ContainsFunc(e.Processors.AddedUntil(e.Node.RestoredAt(), merchant), e.Node.Frozen)
@@ -112,7 +109,7 @@ func (v *claimSends) clearedAfter(l *store.Loaded, p *payment.Payout) (at time.T
 	return f.ClearedAt, isFromBeforeProof(p.CreatedAt, f.ClearedAt, v.restoredAt, v.provedAt)
 }
 
-// waitsForDebt makes a payout from before the account was cleared wait while its merchant owes
+// waitsForDebt makes a payout from before the account's clearance wait while its merchant owes
 // money. The found transfers took more than the merchant had, so the payout's money is among the
 // money that left. A long wait opens a case, which is closed when the payout goes on.
 func (v *claimSends) waitsForDebt(l *store.Loaded, c *store.Changes, p *payment.Payout) bool {
@@ -139,8 +136,8 @@ func (v *claimSends) waitsForDebt(l *store.Loaded, c *store.Changes, p *payment.
 	return true
 }
 
-// waitsForDebt is [claimSends.waitsForDebt] for a part of a refund: in commits that the backup lacks,
-// the refund may have been given up and its money may have left. Its account may list no transfers.
+// waitsForDebt is [claimSends.waitsForDebt] for a part of a refund: the backup may lack that the
+// refund was given up and its money left. The account of the part may list no transfers.
 func (v *claimRefunds) waitsForDebt(l *store.Loaded, c *store.Changes, p *payment.RefundPart) bool {
 	if !v.due.Debts {
 		return false
@@ -171,7 +168,7 @@ func (v *claimRefunds) waitsForDebt(l *store.Loaded, c *store.Changes, p *paymen
 	return true
 }
 
-// debtWait is after how long what waits for a debt is claimed again.
+// debtWait is the time until an order that waits for a debt is claimed again.
 func debtWait(waited time.Duration) time.Duration {
 	return min(max(waited/2, debtWaitMin), debtWaitMax)
 }

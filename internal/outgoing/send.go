@@ -78,8 +78,8 @@ type ClaimedSend struct {
 }
 
 // Claim claims up to limit due payouts and records the intent to send each of them, in one commit,
-// before a byte leaves: there is no other way to send. claimed counts the claimed payouts. Fewer
-// may be returned to be sent, as some must be looked up first.
+// before a byte leaves. There is no other way to send. claimed counts the claimed payouts; fewer
+// may be returned, because some must be looked up first.
 func (e *Executor) Claim(ctx context.Context, due store.Due, limit int) (sends []ClaimedSend, claimed int, err error) {
 	proc, err := e.Processors.Of(due.Processor)
 	if err != nil {
@@ -225,7 +225,7 @@ func (v *claimSends) Decide(l *store.Loaded, c *store.Changes) error {
 	return nil
 }
 
-// markProcessing moves a payout that leaves, or may have left, to PROCESSING. One already there
+// markProcessing moves a payout that leaves, or may have left, to PROCESSING. A PROCESSING payout
 // stays.
 func markProcessing(l *store.Loaded, c *store.Changes, p *payment.Payout) error {
 	moved, err := transition.Payout(l, c, p, payment.OnSend)
@@ -235,8 +235,7 @@ func markProcessing(l *store.Loaded, c *store.Changes, p *payment.Payout) error 
 	return err
 }
 
-// review stops the executor's work on a payout, whose money stays held, and opens a
-// case.
+// review stops the executor's work on a payout and opens a case. The money stays held.
 func review(c *store.Changes, p *payment.Payout, reason store.CaseReason) {
 	p.Step, p.NextAt, p.ClaimedBy = payment.StepReview, time.Time{}, payment.ID{}
 	*p = c.SetPayout(*p)
@@ -253,8 +252,8 @@ func openUnknown(c *store.Changes, p *payment.Payout, reason store.CaseReason) {
 
 var ofPayouts = store.Params{"table": "payouts"}
 
-// park stops the executor's work on a payout whose row cannot be decoded or decrypted, or was changed
-// outside the gateway, so that it delays no other.
+// park stops the executor's work on a payout if its row cannot be decoded or decrypted, or was
+// changed outside the gateway, so that no other payout is delayed.
 func park(c *store.Changes, p *payment.Payout, params store.Params) {
 	c.ParkPayout(p.Merchant, p.ID)
 	c.OpenCase(store.Case{
@@ -281,7 +280,7 @@ func bodyHash(r processor.TransferRequest) []byte {
 }
 
 // tooOld reports whether the processor may have forgotten the id of an earlier send that can have
-// arrived: then another send might have a second effect.
+// arrived: another send might have a second effect.
 func tooOld(sends []store.Send, profile processor.Effect, now time.Time) bool {
 	i := slices.IndexFunc(sends, func(s store.Send) bool { return !s.Outcome.NoEffect() })
 	return i >= 0 && profile.Repeat.Safe() && !profile.Repeatable(sends[i].CreatedAt, now)
@@ -296,8 +295,8 @@ func sameBody(sends []store.Send, hash []byte) bool {
 	return true
 }
 
-// transfer sends one payout. The call ends with its intent's deadline, and is not cut
-// short when the workers stop: its outcome would be unknown.
+// transfer sends one payout. The call ends at the deadline of its intent. A stop of the workers
+// does not cut the call short: the outcome would be unknown.
 func (e *Executor) transfer(ctx context.Context, s ClaimedSend, transferrer processor.Transferrer) {
 	answer := e.callOnce(ctx, guardedCall{
 		account: s.Payout.Processor, claimedBy: s.Payout.ClaimedBy, history: s.history, deadline: s.Deadline, timeout: s.timeout, breakers: e.sendBreakers,
@@ -310,7 +309,7 @@ func (e *Executor) transfer(ctx context.Context, s ClaimedSend, transferrer proc
 	e.Recorder.Record(ctx, "result of send", func(ctx context.Context) error { return e.RecordSend(ctx, s, answer) })
 }
 
-// guardedCall is one call with an effect: a transfer, or another effect in the form of one.
+// guardedCall is one call with an effect, in the form of a transfer.
 type guardedCall struct {
 	account     string
 	claimedBy   payment.ID
@@ -322,8 +321,8 @@ type guardedCall struct {
 	request     processor.TransferRequest
 }
 
-// callOnce calls the processor until the deadline at most. The call is not cut short when the
-// workers stop.
+// callOnce calls the processor until the deadline at most. A stop of the workers does not cut the
+// call short.
 func (e *Executor) callOnce(ctx context.Context, v guardedCall) processor.TransferAnswer {
 	e.Env.Inject(env.BeforeTransfer)
 	// The deadline is later than the time-out if the clock was set back after the claim.
@@ -366,10 +365,10 @@ func transferGuarded(ctx context.Context, transferrer processor.Transferrer, r p
 // this process had lost the right to send.
 var ErrStale = errors.New("outgoing: too late to send")
 
-// guard returns the check that a processor calls right before the first byte is sent.
-// It checks the deadline of the intent, the owner of the claim, the lease, which a
-// suspended process has lost, and the history of the database: one that went back since the claim
-// may lack it.
+// guard returns the check that a processor calls right before the first byte is sent. It checks the
+// deadline of the intent, the owner of the claim, the lease and the history of the database. A
+// suspended process has lost its lease; a database that went back since the claim may lack the
+// intent.
 func (e *Executor) guard(deadline time.Time, claimedBy payment.ID, history int64) func() error {
 	return func() error {
 		if !e.Node.Lease.Valid() || !e.Env.Clock.Now().Before(deadline) || e.Node.ID() != claimedBy || e.Node.History() != history {
@@ -379,9 +378,9 @@ func (e *Executor) guard(deadline time.Time, claimedBy payment.ID, history int64
 	}
 }
 
-// awaitLease waits a while for a lease that expired while the intent was written: if
-// commits are slow, heartbeats are too, and the next one renews it. The guard
-// decides whether the payout may still leave.
+// awaitLease waits a while for a lease that expired while the intent was written: slow commits
+// delay heartbeats too, and the next heartbeat renews the lease. The guard decides whether the
+// payout may still leave.
 func (e *Executor) awaitLease(ctx context.Context, most time.Duration) {
 	if e.Spawn != nil { // a test: no heartbeat happens meanwhile
 		return
