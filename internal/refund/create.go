@@ -20,10 +20,10 @@ import (
 	"github.com/porteira/porteira/internal/wire"
 )
 
-// Create holds the money of a refund and queues it for sending, or finds the one that the
-// same request created before (replayed). r has been validated. Errors: problem kinds
-// not_found, reference_conflict, invalid_state, validation_failed, refund_not_possible,
-// insufficient_balance, overloaded and unavailable.
+// Create holds the money of a refund and queues it for sending, or finds the refund of an earlier
+// equal request (replayed). r has been validated. Errors: problem kinds not_found,
+// reference_conflict, invalid_state, validation_failed, refund_not_possible, insufficient_balance,
+// overloaded and unavailable.
 func (s *Service) Create(ctx context.Context, m store.Merchant, payin payment.ID, r *wire.RefundRequest) (refund payment.Refund, replayed bool, err error) {
 	op := s.NewCreateOp(m, payin, r)
 	if err := s.Writer.Do(ctx, op); err != nil {
@@ -63,8 +63,8 @@ type CreateOp struct {
 	frozen  *problem.Error
 	history int64
 
-	// Refund is the refund as it is stored: the new one, or the one that has its reference.
-	// Fresh is false for the latter.
+	// Refund is the stored refund: the new one, or the one with its reference. Fresh is false for
+	// the latter.
 	Refund payment.Refund
 	Fresh  bool
 	first  wire.Fingerprint // of the request that created it
@@ -105,7 +105,7 @@ func (v *CreateOp) Needs(n *store.Needs) {
 	n.Balances(v.merchant)
 }
 
-// Decide picks the refund that has the reference: an earlier one, or this one, whose money is
+// Decide picks the refund of the reference: an earlier refund, or the new one, whose money is then
 // held.
 func (v *CreateOp) Decide(l *store.Loaded, c *store.Changes) error {
 	v.Refund, v.first, v.Fresh = payment.Refund{}, nil, false
@@ -118,7 +118,7 @@ func (v *CreateOp) Decide(l *store.Loaded, c *store.Changes) error {
 		return nil
 	}
 	if r, ok := v.foundPart(l); ok {
-		// A part of it was found, which a restored backup lacks: the rest is not sent again.
+		// A part of the refund was found that a restored backup lacks: the rest is not sent again.
 		v.Refund = r
 		return nil
 	}
@@ -162,8 +162,8 @@ func errNotRefundable(p *payment.Payin) error {
 	return problem.New(problem.InvalidState, "This pay-in is "+string(p.Status)+" and has no money to give back: "+why+".")
 }
 
-// foundPart is the refund that the processor listed under the id of a later part of this one: a
-// restored backup lacks that part.
+// foundPart is the refund that the processor listed under the id of a later part of the new refund:
+// a restored backup lacks that part.
 func (v *CreateOp) foundPart(l *store.Loaded) (payment.Refund, bool) {
 	if r, _, ok := l.RefundByExternalID(v.merchant, v.ids(2)); ok { // of any pay-in
 		return r, true

@@ -17,10 +17,10 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// Find stores a refund that a processor lists and nobody requested here. It was made at the
-// processor's own panel, or in a past that a restored backup lacks. Its money is set aside even
-// before it is paid, and its part waits for the processor's report, which the caller records next.
-// ok is false if there is nothing to record. Errors: store.ErrNotFound if its payment is not
+// Find stores a refund that a processor lists and nobody requested here: a refund from the
+// processor's own panel, or from a past that a restored backup lacks. The money is set aside even
+// before the refund is paid. The part waits for the processor's report, which the caller records
+// next. ok is false if there is nothing to record. Errors: store.ErrNotFound if the payment is not
 // booked.
 func (s *Service) Find(ctx context.Context, account string, listed *processor.ListedRefund) (part payment.RefundPart, ok bool, err error) {
 	merchant, receipt, err := s.Store.ReceiptClaim(ctx, account, listed.PaymentID)
@@ -49,8 +49,8 @@ func (s *Service) Find(ctx context.Context, account string, listed *processor.Li
 	return op.part, op.found, err
 }
 
-// foundID is the external id of a refund that was found: the listed id if we derived it for the
-// merchant, else one of its own.
+// foundID is the external id of a found refund: the listed id if we derived it for the merchant,
+// else an id of its own.
 func (s *Service) foundID(ctx context.Context, merchant payment.ID, account, listed string) (string, error) {
 	owner, err := s.Store.MerchantOf(ctx, listed)
 	if err != nil {
@@ -102,19 +102,19 @@ func (v *find) Needs(n *store.Needs) {
 	n.Balances(v.receipt.Merchant)
 }
 
-// errUndecided is why a listed refund waits: it may be one of ours.
+// errUndecided means that a listed refund waits, because it may be one of ours.
 var errUndecided = errors.New("refund: a refund of the same payment and amount is not decided yet: the processor may show it under another id")
 
-// mayBe reports whether the listed refund may be a part whose outcome is unknown, and whose id the
-// processor has lost. If it were booked as another refund, its money would be taken twice.
+// mayBe reports whether the listed refund may be a part of unknown outcome whose id the processor
+// has lost. Booked as another refund, its money would be taken twice.
 func (v *find) mayBe(p payment.RefundPart) bool {
 	undecided := p.Step == payment.StepIntent || p.MayExist && (p.Step == payment.StepUnknown || p.Step == payment.StepReview)
 	return undecided && p.Receipt == v.receipt.ID && p.Amount == v.listed.Amount
 }
 
-// Decide sets the money aside: first the surplus of this payment that is still unapplied or was
-// written off, then unsettled money of the order, then available money, and the rest as debt. A case
-// is opened if the refund exceeds the paid amount of the pay-in less refunds and disputes.
+// Decide sets the money aside: first the surplus of the payment that is unapplied or was written
+// off, then unsettled money of the order, then available money, and the rest as debt. A refund that
+// exceeds the paid amount of the pay-in, less refunds and disputes, gets a case.
 func (v *find) Decide(l *store.Loaded, c *store.Changes) error {
 	v.part, v.found = payment.RefundPart{}, false
 	m := v.receipt.Merchant

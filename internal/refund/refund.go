@@ -22,7 +22,7 @@ type Options struct {
 	Env        env.Env
 	Processors processor.Accounts
 	// Frozen reports whether refunds of an account wait after a cold start. History is the number
-	// of the database's history, 0 if there was none, and RestoredAt its beginning; see
+	// of the database's history, 0 if there was no cold start, and RestoredAt its beginning; see
 	// [cluster.Node].
 	Frozen     func(account string) bool
 	History    func() int64
@@ -37,8 +37,8 @@ type Service struct{ Options }
 // New returns a Service.
 func New(o Options) *Service { return &Service{o} }
 
-// frozen is the refusal of a new refund of a merchant after a cold start; nil if none waits. The
-// refunds of some accounts have not been read, and the same request may have been paid there, with
+// frozen is the refusal of a merchant's new refund after a cold start; nil if no account waits. The
+// refunds of some accounts have not been read: the same request may have been paid there, with
 // other parts.
 func (s *Service) frozen(merchant payment.ID) *problem.Error {
 	if s.History() == 0 {
@@ -54,7 +54,7 @@ func (s *Service) frozen(merchant payment.ID) *problem.Error {
 	return processor.ErrFrozen("Refunds", s.Processors, list, s.RestoredAt(), s.Env.Clock.Now())
 }
 
-// errBegun means that another process has found a restore, since this one's last heartbeat.
+// errBegun means that another process has found a restore since this process's last heartbeat.
 var errBegun = problem.New(problem.Unavailable, "The database was just restored from a backup. The referenceId remains unused. Send the same request again later.").WithRetryAfter(10 * time.Second)
 
 // refundsMax bounds the refunds of a pay-in, failed ones included.
@@ -115,8 +115,8 @@ func (w Windows) possible(p *payment.Payin, receipts []payment.Receipt, parts []
 	return list, why
 }
 
-// externalID is the external id of a part of a refund: that of the refund itself for the
-// first one. A reference has no control characters, so no other refund has it.
+// externalID is the external id of a part of a refund; the first part has the refund's own id. A
+// reference has no control characters, so no other refund has the id of a part.
 func externalID(s *store.Store, m *store.Merchant, reference string, number int) string {
 	if number > 1 {
 		reference += "\x00" + strconv.Itoa(number)

@@ -47,8 +47,8 @@ func (v *Unapplied) split(l *store.Loaded) ([]payment.RefundSlice, bool) {
 	return payment.SplitUnapplied(v.Amount, slices.DeleteFunc(list, func(s payment.RefundSource) bool { return !v.of.MayBeOf(s.Receipt.ID) }))
 }
 
-// Check returns a problem of kind invalid_state if the pay-in has an open or lost dispute, even one
-// that the status of the pay-in does not show. It returns refund_not_possible if the payments of
+// Check returns a problem of kind invalid_state if the pay-in has an open or lost dispute, even if
+// the pay-in's status does not show the dispute. It returns refund_not_possible if the payments of
 // the pay-in do not cover the money.
 func (v *Unapplied) Check(l *store.Loaded) error {
 	disputed := func(d payment.Dispute) bool { return d.Live() || d.Status == payment.DisputeLost }
@@ -64,7 +64,7 @@ func (v *Unapplied) Check(l *store.Loaded) error {
 	return nil
 }
 
-// Apply stores the refund, which Check allows, and holds its money.
+// Apply stores a refund that Check allows, and holds its money.
 func (v *Unapplied) Apply(l *store.Loaded, c *store.Changes) error {
 	if err := transition.Unapplied(l, c, v.Merchant, v.Payin, -v.Amount); err != nil {
 		return err

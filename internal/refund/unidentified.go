@@ -13,9 +13,9 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// FindDispute books a dispute that took the money of a payment that names no order, or that was
-// reversed afterwards, like a refund. A dispute that is won may have been lost before, if the
-// processor shows only the present dispute. Other disputes change nothing.
+// FindDispute books a dispute that took the money of a payment without an order, or the reversal of
+// such a dispute, like a refund. A won dispute may have been lost before, if the processor shows
+// only the present dispute. Other disputes change nothing.
 func (s *Service) FindDispute(ctx context.Context, account string, d *processor.Dispute) error {
 	listed := processor.ListedRefund{ExternalID: cmp.Or(d.ReturnID, d.ID), PaymentID: d.PaymentID, Amount: cmp.Or(d.Lost, d.Amount)}
 	switch {
@@ -40,8 +40,8 @@ func (s *Service) FindDispute(ctx context.Context, account string, d *processor.
 	return s.Writer.Do(ctx, newReturnUnidentified(account, &listed, &r))
 }
 
-// returnUnidentified books money that names no order and was given back at the processor, or taken
-// by a dispute, and such money that came back. Each has a case of fixed id, which shows that it is
+// returnUnidentified books money without an order that was given back at the processor or taken by
+// a dispute, and such money that came back. Each booking has a case of fixed id, which marks it as
 // booked.
 type returnUnidentified struct {
 	listed  *processor.ListedRefund
@@ -71,8 +71,8 @@ func (v *returnUnidentified) Needs(n *store.Needs) {
 	n.Balances(v.receipt.Merchant)
 }
 
-// Decide takes the money from the part that can be assigned. If an operator has assigned it, or
-// written it off, the case stays open: an operator decides who bears it.
+// Decide takes the money from the part that can be assigned. If an operator has assigned the money
+// or written it off, the case stays open: an operator decides who bears the loss.
 func (v *returnUnidentified) Decide(l *store.Loaded, c *store.Changes) error {
 	found, known := l.Case(v.receipt.Merchant, v.id)
 	_, undone := l.Case(v.receipt.Merchant, v.backID)
