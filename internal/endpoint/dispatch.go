@@ -124,10 +124,11 @@ func (v *dispatch) Decide(l *store.Loaded, c *store.Changes) error {
 	return nil
 }
 
-// wants reports whether an endpoint is to get an event, by its known delivery or, if that is
-// nil, by a new one. The same URL gets an event once: by an order's own delivery to it, unless
-// that was given up, or by that of another endpoint, unless that one was stopped or has another
-// URL now. One that was read before and has no delivery is not sent: see [store.Endpoint].ReadTo.
+// wants reports whether an endpoint is to get an event, by its known delivery or, if that is nil,
+// by a new delivery. A URL gets an event once: by an order's own delivery to the URL, unless that
+// delivery was given up, or by the delivery of another endpoint, unless that delivery was stopped
+// or has a new URL. An event that was read before without a delivery is not sent: see
+// [store.Endpoint].ReadTo.
 func wants(l *store.Loaded, e *store.Endpoint, event *payment.Event, known []store.Delivery) (*store.Delivery, bool) {
 	if !event.Type.MatchedBy(e.Events) || event.Type == payment.EventEndpointDisabled && event.Subject == e.ID {
 		return nil, false
@@ -178,9 +179,9 @@ func dropUnselected(c *store.Changes, e *store.Endpoint, event *payment.Event, k
 	}
 }
 
-// goesElsewhere reports whether a delivery that was not accepted belongs to another endpoint and will
-// not be attempted again at e's URL: that endpoint has another URL now, or it was deleted or disabled
-// while an attempt was in flight.
+// goesElsewhere reports whether a delivery without an acceptance belongs to another endpoint and
+// will not be attempted again at e's URL: the other endpoint has a new URL, or was deleted or
+// disabled while an attempt was in flight.
 func goesElsewhere(l *store.Loaded, e *store.Endpoint, d *store.Delivery) bool {
 	of, exists := l.Endpoint(d.Merchant, d.Endpoint)
 	switch {

@@ -55,9 +55,9 @@ func New(o Options) *Service {
 
 var errNotFound = problem.New(problem.NotFound, "Resource not found.")
 
-// Create adds an endpoint, which gets the events from now on, and returns its secret. by is who
-// makes the change, for the audit. Errors:
-// problem kind limit_exceeded if the merchant has [Max] of them.
+// Create adds an endpoint for the events from now on, and returns its secret. by is the author of
+// the change, for the audit. Errors: problem kind limit_exceeded if the merchant has [Max]
+// endpoints.
 func (s *Service) Create(ctx context.Context, by actor.Actor, merchant payment.ID, r *wire.EndpointRequest) (e store.Endpoint, secret string, err error) {
 	now := s.Env.Clock.Now()
 	e = store.Endpoint{
@@ -97,8 +97,8 @@ func (s *Service) Rotate(ctx context.Context, by actor.Actor, merchant, id payme
 	return op.Endpoint, secret, err
 }
 
-// Follow is the step of the worker that follows the table of endpoints. An endpoint whose secret
-// cannot be opened gets a case.
+// Follow is the step of the worker that follows the table of endpoints. An endpoint with a secret
+// that does not open gets a case.
 func (s *Service) Follow(ctx context.Context) (int, error) {
 	_, err := s.Registry.Follow(ctx)
 	errs := []error{err}
@@ -112,8 +112,8 @@ func (s *Service) Follow(ctx context.Context) (int, error) {
 	return 0, errors.Join(errs...)
 }
 
-// damagedCase is the case about an endpoint whose secret cannot be opened. All nodes open the same
-// case, one for each version of the endpoint.
+// damagedCase is the case about an endpoint with a secret that does not open. All nodes open the
+// same case, one for each version of the endpoint.
 func damagedCase(e *store.Endpoint) store.Case {
 	return store.Case{
 		ID:       store.CaseID("secret of endpoint %s of %s, version %d", e.ID, e.Merchant, e.Version),

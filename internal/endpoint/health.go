@@ -62,15 +62,15 @@ func clearFailures(e *store.Endpoint) {
 	e.Failures, e.FailingSince, e.FailedHours, e.CountedAt, e.RetryAt = 0, time.Time{}, 0, time.Time{}, time.Time{}
 }
 
-// hasFailedHour reports whether another hour has passed in which an enabled endpoint only failed.
-// Hours before a change of the URL do not count.
+// hasFailedHour reports whether an enabled endpoint has failed for another whole hour. Hours before
+// a change of the URL do not count.
 func hasFailedHour(e *store.Endpoint, now time.Time) bool {
 	return e.Enabled && e.IsDown() && !e.LastFailure.Before(e.FailingSince) && now.Sub(e.CountedAt) >= time.Hour
 }
 
-// DisableFailed is the step of the worker that disables endpoints that have only failed for five
-// days. It counts hour by hour, so that a clock that was set ahead, or the time in which the
-// gateway was stopped, counts for at most one hour.
+// DisableFailed is the step of the worker that disables endpoints after five days of failures
+// alone. It counts hour by hour, so that a clock that was ahead, or a stop of the gateway, counts
+// for at most one hour.
 func (s *Service) DisableFailed(ctx context.Context) (did int, err error) {
 	if s.Registry.Empty() {
 		return 0, nil
@@ -92,8 +92,8 @@ func (s *Service) DisableFailed(ctx context.Context) (did int, err error) {
 	return did, errors.Join(errs...)
 }
 
-// countHour counts an hour in which an endpoint only failed. After five days of them the endpoint
-// is disabled, with an event for the others and a case.
+// countHour counts an hour of failures alone. After five days of such hours the endpoint is
+// disabled, with a case, and an event for the other endpoints.
 type countHour struct{ store.Ref }
 
 // Merchant implements [write.Operation].
@@ -147,7 +147,7 @@ func disable(l *store.Loaded, c *store.Changes, e store.Endpoint) error {
 	return nil
 }
 
-// enable makes an endpoint read the feed on from the event at which it was disabled.
+// enable makes an endpoint read the feed again from the event at which it was disabled.
 func enable(l *store.Loaded, c *store.Changes, e *store.Endpoint) {
 	clearFailures(e)
 	catchUp(l, c, e)
@@ -179,9 +179,9 @@ func rewind(l *store.Loaded, e *store.Endpoint) {
 	}
 }
 
-// inheritDeliveries moves the other endpoints with the same URL back to the oldest event that this one has
-// not accepted, because they relied on its deliveries, which may go to another URL now. Disabled
-// endpoints must get them, too.
+// inheritDeliveries moves the other endpoints with e's URL back to the oldest event that e has not
+// accepted: they relied on e's deliveries, which may go to a new URL now. Disabled endpoints must
+// get these events too.
 func inheritDeliveries(l *store.Loaded, c *store.Changes, e *store.Endpoint) {
 	oldest, _, _ := l.Undelivered(e)
 	if oldest == 0 {
@@ -195,8 +195,8 @@ func inheritDeliveries(l *store.Loaded, c *store.Changes, e *store.Endpoint) {
 	}
 }
 
-// deliverShared delivers to the new URL of an endpoint the events that other endpoints with its
-// previous URL have not accepted, because it relied on their deliveries.
+// deliverShared delivers events to the new URL of an endpoint that relied on the deliveries of
+// others to its previous URL: the events that these others have not accepted.
 func deliverShared(l *store.Loaded, c *store.Changes, e, was *store.Endpoint) {
 	shared := l.Shared(was)
 	if n := len(shared); n == store.SharedMax {

@@ -34,7 +34,7 @@ type known struct {
 	current, previous webhook.Secret
 }
 
-// secrets are those that sign now.
+// secrets are the present signing secrets.
 func (k *known) secrets(now time.Time) []webhook.Secret {
 	switch {
 	case k.current.IsZero():
@@ -54,7 +54,7 @@ func NewRegistry(s *store.Store, clock env.Clock, log *slog.Logger) *Registry {
 }
 
 // Follow is the step of the worker that follows the table. It reads the endpoints of the merchants
-// that changed one, and opens the secrets of those that changed. One run is always enough, so it
+// with a change, and opens the secrets of the changed endpoints. One run is always enough, so it
 // returns 0.
 func (r *Registry) Follow(ctx context.Context) (int, error) {
 	r.following.Lock()
@@ -87,7 +87,8 @@ func (r *Registry) Follow(ctx context.Context) (int, error) {
 	return 0, nil
 }
 
-// readOneByOne is the number of merchants of which more than all endpoints are read at once.
+// readOneByOne is the largest number of merchants with endpoints that are read one by one; for more
+// merchants all endpoints are read at once.
 const readOneByOne = 16
 
 // read reads the endpoints of merchants, oldest first.
@@ -159,7 +160,7 @@ func (r *Registry) find(merchant, endpoint payment.ID) *known {
 	return nil
 }
 
-// takeDamaged returns the endpoints whose secrets did not open since the last call.
+// takeDamaged returns the endpoints with secrets that did not open since the last call.
 func (r *Registry) takeDamaged() []store.Endpoint {
 	r.following.Lock()
 	defer r.following.Unlock()
@@ -181,8 +182,8 @@ func (r *Registry) Empty() bool { return len(*r.of.Load()) == 0 }
 // Has reports whether a merchant has an endpoint.
 func (r *Registry) Has(merchant payment.ID) bool { return len((*r.of.Load())[merchant]) > 0 }
 
-// Wants reports whether a merchant has an endpoint that selects events of a type. A disabled one
-// counts: it gets them when it is enabled.
+// Wants reports whether a merchant has an endpoint that selects events of a type. A disabled
+// endpoint counts: it gets the events when it is enabled.
 func (r *Registry) Wants(merchant payment.ID, t payment.EventType) bool {
 	for i := range (*r.of.Load())[merchant] {
 		if t.MatchedBy((*r.of.Load())[merchant][i].Events) {

@@ -42,9 +42,9 @@ func (v *tests) begin(merchant payment.ID) (end func(), ok bool) {
 	}, true
 }
 
-// Test sends an event webhook.test to an endpoint, once, and returns the attempt and its URL.
-// The event is in no feed, and does not count for the endpoint's health. Errors: problem
-// kinds not_found, rate_limited, and unavailable if the endpoint's secret is not usable.
+// Test sends an event webhook.test to an endpoint, once, and returns the attempt and its URL. The
+// event is in no feed and does not count for the endpoint's health. Errors: problem kinds
+// not_found, rate_limited, and unavailable if the endpoint's secret is not usable.
 func (s *Service) Test(ctx context.Context, merchant, id payment.ID) (url string, a webhook.Attempt, err error) {
 	e, err := s.read(ctx, merchant, id)
 	if err != nil {
