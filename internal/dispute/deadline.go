@@ -20,9 +20,9 @@ var remindBefore = []time.Duration{7 * 24 * time.Hour, 3 * 24 * time.Hour, 24 * 
 // the MED take.
 const undecidedAfter = 120 * 24 * time.Hour
 
-// NextReminder is the time of a dispute's next case: about its deadline until that has passed, then
-// about the missing decision. It is at once if that time has passed, and zero if the dispute needs
-// no case.
+// NextReminder is the time of a dispute's next case: about its deadline until the deadline has
+// passed, then about the missing decision. A time in the past means at once. It is zero if the
+// dispute needs no case.
 func NextReminder(d *payment.Dispute, now time.Time) time.Time {
 	at := d.CreatedAt.Add(undecidedAfter)
 	switch {
@@ -47,8 +47,8 @@ const remindBatch = 100
 
 // Remind is the step of the worker that opens cases about disputes: 7, 3 and 1 days before a
 // deadline without a defense, and after months without a decision. A dispute has one case about its
-// deadline: the next one replaces it. It is closed at the deadline, after which no defense is
-// possible.
+// deadline: the next case replaces the one before. It is closed at the deadline, after which no
+// defense is possible.
 func (s *Service) Remind(ctx context.Context) (int, error) {
 	due, err := s.Store.DisputesToRemind(ctx, s.Env.Clock.Now(), remindBatch)
 	if err != nil || len(due) == 0 {

@@ -17,9 +17,9 @@ import (
 	"github.com/porteira/porteira/internal/transition"
 )
 
-// Apply follows a reported dispute of a loaded pay-in: its money is set aside, then returned or
-// charged back. A repeated or late state changes nothing. id becomes the dispute's id if it is new.
-// All disputes and receivables of the pay-in are loaded.
+// Apply follows a reported dispute of a loaded pay-in: the money is set aside, then returned or
+// charged back. A repeated or late state changes nothing. A new dispute gets id. All disputes and
+// receivables of the pay-in are loaded.
 func Apply(l *store.Loaded, c *store.Changes, p *payment.Payin, links transition.Links, processorName string, id payment.ID, reported processor.Dispute) error {
 	if other, known := l.Dispute(p.Merchant, processorName, reported.ID); known && other.Payin != p.ID || reported.Amount <= 0 {
 		unexpected(c, p, processorName, &reported)
@@ -145,9 +145,9 @@ func (v following) announce(d *payment.Dispute, r *processor.Dispute, known bool
 	return transition.DisputeEvent(v.l, v.c, d, cell.Event)
 }
 
-// path is the triggers between a dispute's status and a later state, as a report may have skipped
-// some. A won dispute is reversed if the merchant gave it up, or if it was lost and its processor
-// no longer shows that.
+// path is the triggers between a dispute's status and a later state, because a report may skip
+// some. A won dispute is reversed if the merchant gave it up, or if it was lost and the processor
+// does not show the loss any more.
 func path(d *payment.Dispute, r *processor.Dispute) []payment.Trigger {
 	to := r.State
 	switch {
@@ -172,8 +172,8 @@ type following struct {
 	links transition.Links
 }
 
-// take sets aside the money that a dispute lacks, as far as money is left: first unsettled money of
-// the order, then available money, then debt. If the dispute is lost, it is charged back at once.
+// take sets aside the money that a dispute lacks, as far as there is any: first unsettled money of
+// the order, then available money, then debt. The money of a lost dispute is charged back at once.
 func (v following) take(d *payment.Dispute) error {
 	on := payment.OnDispute
 	if _, first := payment.PayinTable.Next(v.p.Status, on); !first {
@@ -197,8 +197,8 @@ func (v following) take(d *payment.Dispute) error {
 	return err
 }
 
-// reverseWriteOff makes written-off surplus unapplied again, with a case, if a dispute has taken more of
-// its payment. The platform must not keep money that the merchant pays back.
+// reverseWriteOff makes written-off surplus unapplied again, with a case, if a dispute has taken
+// more of the payment. The platform must not keep money that the merchant pays back.
 func (v following) reverseWriteOff(d *payment.Dispute, more money.Cents) error {
 	surplus, receipt := more, payment.ID{}
 	for _, r := range v.l.ReceiptsOf(v.p.Merchant, v.p.ID) {
@@ -222,9 +222,9 @@ func ReverseWriteOff(c *store.Changes, merchant, payin, receipt payment.ID, amou
 	return c.Post(merchant, payin, ledger.BringBackUnapplied(amount))
 }
 
-// left is the amount that a dispute can still take. It is the money received for the order, or
-// applied to it, and of the payment that it names, less refunds, refunds in flight and other
-// disputes.
+// left is the amount that a dispute can still take: the money received for the order or applied to
+// it, but no more than the payment that the dispute names, each less refunds, refunds in flight and
+// other disputes.
 func (v following) left(d *payment.Dispute) money.Cents {
 	l, p := v.l, v.p
 	var given, givenOfPayment money.Cents // and is being given, of surplus too
@@ -266,8 +266,8 @@ func unexpected(c *store.Changes, p *payment.Payin, processorName string, report
 	})
 }
 
-// review keeps one case open about the money that a dispute lacks; before is the amount that it
-// lacked before.
+// review keeps one case open about the money that a dispute lacks; before is the amount that was
+// lacking before.
 func (v following) review(d *payment.Dispute, before money.Cents) {
 	now := d.Missing()
 	if now == before {
@@ -291,8 +291,9 @@ func caseOf(d *payment.Dispute, missing money.Cents) payment.ID {
 	return store.CaseID("missing %s %d", d.ID, missing)
 }
 
-// move moves a dispute, and its order if the dispute has money of it and no other dispute decides
-// the order's status. lost is the amount that the payer's bank took if it is lost; 0 is all of it.
+// move moves a dispute. Its order moves too, if the dispute has money of the order and no other
+// dispute decides the order's status. lost is the amount that the payer's bank took of a lost
+// dispute; 0 is all of it.
 func (v following) move(d *payment.Dispute, on payment.Trigger, lost money.Cents) error {
 	cell, legal := payment.DisputeTable.Next(d.Status, on)
 	if !legal {
@@ -338,8 +339,8 @@ func (v following) move(d *payment.Dispute, on payment.Trigger, lost money.Cents
 	return transition.DisputeEvent(v.l, v.c, d, cell.Event)
 }
 
-// endDefense ends the work on answers to a dispute that is decided. One that is being sent is
-// recorded when its send ends.
+// endDefense ends the work on answers to a decided dispute. An answer in flight is recorded when
+// its send ends.
 func (v following) endDefense(d *payment.Dispute) {
 	answers, _ := v.l.Answers(d.Merchant, d.ID)
 	for _, a := range answers {
@@ -379,7 +380,7 @@ func (v following) returnRest(d *payment.Dispute) error {
 }
 
 // lossDiffers reports whether the payer's bank took another amount of a lost dispute than was
-// charged back. If the merchant gave the dispute up, all of it was charged back.
+// charged back. If the merchant gave the dispute up, all of its amount was charged back.
 func lossDiffers(d *payment.Dispute, r *processor.Dispute) bool {
 	return d.Status == payment.DisputeLost && r.State == processor.DisputeLost && r.Lost > 0 && r.Lost != d.Lost
 }
@@ -410,8 +411,8 @@ func (v following) correctLoss(d *payment.Dispute, r *processor.Dispute) error {
 	return transition.DisputeEvent(v.l, v.c, d, cell.Event)
 }
 
-// restore gives money back to the receivables from which the dispute took it, the last one first.
-// They get the part of amount that exceeds the dispute's other money. It returns that part.
+// restore gives money of a dispute back to its receivables, the last one first, and returns how
+// much they got: the part of amount that exceeds the dispute's other money.
 func (v following) restore(d *payment.Dispute, amount money.Cents) money.Cents {
 	var last payment.Takes
 	d.Took, last = d.Took.Last(max(amount-(d.InUse()-d.Took.Sum()), 0))
@@ -434,7 +435,7 @@ func (v following) count(except *payment.Dispute) (n others) {
 	return n
 }
 
-// triggers are those of a dispute that ends, by the effect on its order.
+// triggers are the triggers of an ending dispute, by the effect on its order.
 type triggers struct{ part, chargedBack, paid, refunded, refundedAll payment.Trigger }
 
 var triggersOf = map[payment.Trigger]triggers{
@@ -444,9 +445,9 @@ var triggersOf = map[payment.Trigger]triggers{
 	payment.OnReverse: {payment.OnReversePart, payment.OnReversePart, payment.OnReverse, payment.OnReverseRefunded, payment.OnReverseRefundedAll},
 }
 
-// trigger picks the trigger of the order of a dispute that ends. The order keeps its status while
-// another dispute is open, and if it is not paid in full. After the last one it is charged back if
-// one was lost, else it returns to its status before the disputes.
+// trigger picks the trigger of the order of an ending dispute. The order keeps its status while
+// another dispute is open, and while it is not paid in full. After the last dispute, a lost one
+// charges the order back; otherwise the order returns to its status before the disputes.
 func (v following) trigger(d *payment.Dispute, ends payment.Trigger) payment.Trigger {
 	on, n, p := triggersOf[ends], v.count(d), v.p
 	lost := ends == payment.OnLose || ends == payment.OnAccept

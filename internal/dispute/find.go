@@ -9,9 +9,9 @@ import (
 	"github.com/porteira/porteira/internal/processor"
 )
 
-// Find returns the dispute of a report, among all disputes of its pay-in; known is false if it is a
-// new one. A processor may show only the present dispute of a payment, or only the return that a
-// dispute led to, so Find changes the report to one about that dispute.
+// Find returns the dispute of a report, among all disputes of its pay-in; known is false for a new
+// dispute. A processor may show only the present dispute of a payment, or only the return after a
+// dispute: Find changes such a report to a report about the dispute.
 func Find(list []payment.Dispute, processorName string, r *processor.Dispute) (d payment.Dispute, known bool) {
 	of := func(match func(d *payment.Dispute) bool) (payment.Dispute, bool) {
 		i := slices.IndexFunc(list, func(d payment.Dispute) bool { return d.Processor == processorName && match(&d) })
@@ -68,8 +68,8 @@ func ledToReturn(d, booked payment.Dispute, isBooked bool, r *processor.Dispute)
 	}
 }
 
-// hidden returns the dispute of a return that is not booked: a dispute of the same payment that the
-// processor does not show now, as without a permission. A lost dispute is more likely.
+// hidden returns the dispute of a return without a booking: a dispute of the same payment that the
+// processor does not show now, for example without a permission. A lost dispute is preferred.
 func hidden(of func(func(d *payment.Dispute) bool) (payment.Dispute, bool), r *processor.Dispute) (payment.Dispute, bool) {
 	for _, live := range []bool{false, true} {
 		d, ok := of(func(d *payment.Dispute) bool {
@@ -83,7 +83,7 @@ func hidden(of func(func(d *payment.Dispute) bool) (payment.Dispute, bool), r *p
 	return payment.Dispute{}, false
 }
 
-// rewrite makes a report of a return one of the dispute that led to it.
+// rewrite makes a report of a return a report of the dispute that led to the return.
 func rewrite(r *processor.Dispute, d *payment.Dispute) {
 	r.ID, r.Reason, r.RespondBy, r.Blocked = d.ExternalID, d.Reason, d.RespondBy, d.Blocked
 	if r.State == processor.DisputeLost {
@@ -91,8 +91,8 @@ func rewrite(r *processor.Dispute, d *payment.Dispute) {
 	}
 }
 
-// current is the last dispute under the id of a report; known is false, and the id of the report
-// is a new one, if the report is of another dispute.
+// current is the last dispute under the id of a report. For a report of another dispute, known is
+// false and the report gets a new id.
 func current(d payment.Dispute, of func(func(d *payment.Dispute) bool) (payment.Dispute, bool), r *processor.Dispute) (payment.Dispute, bool) {
 	id := r.ID
 	for n := 2; ; n++ {
@@ -115,7 +115,7 @@ func inFavor(d *payment.Dispute) bool {
 	return d.Status == payment.DisputeWon || d.Status == payment.DisputeReversed
 }
 
-// Shows reports whether a dispute has the reported state, or a later one.
+// Shows reports whether a dispute has the reported state or a later state.
 func Shows(d *payment.Dispute, r *processor.Dispute) bool {
 	switch {
 	case d.Live() && d.Blocked && !r.Blocked: // a block may have become a dispute

@@ -7,8 +7,8 @@ import (
 	"github.com/porteira/porteira/internal/transition"
 )
 
-// ShowBefore makes a pay-in that is paid in full now show earlier effects on a part of it: the
-// disputes that have money of it, and refunds. Their money was taken then.
+// ShowBefore makes a pay-in that is now paid in full show earlier effects on a part of it: disputes
+// with money of it, and refunds. Their money was taken at that time.
 func ShowBefore(l *store.Loaded, c *store.Changes, p *payment.Payin, links transition.Links) error {
 	v := following{l, c, p, links}
 	if n := v.count(&payment.Dispute{}); n.open+n.lost > 0 {
@@ -25,9 +25,9 @@ func ShowBefore(l *store.Loaded, c *store.Changes, p *payment.Payin, links trans
 }
 
 // ShowRefunds makes a pay-in show parts of refunds that had exceeded the rest of it and fit now,
-// because another refund failed, a dispute returned money, or the order was paid in full. Their
-// money was taken before. Their cases stay: a person compares the statement. All rows that Apply
-// needs are loaded.
+// because a refund failed, a dispute returned money, or the order was paid in full. The money was
+// taken before. The cases stay: a person compares the statement. All rows that Apply needs are
+// loaded.
 func ShowRefunds(l *store.Loaded, c *store.Changes, p *payment.Payin, links transition.Links) error {
 	for _, part := range l.RefundPartsOf(p.Merchant, p.ID) {
 		if !part.Surplus {
