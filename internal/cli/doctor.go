@@ -15,10 +15,11 @@ type doctorCommand struct{ settings }
 
 // Help says what is checked.
 func (c *doctorCommand) Help() string {
-	return `Before the first start and while gateways are running: the settings of porteira
-serve, disk space, database, clocks, gateways, accounts at their processors and
-their certificates, overdue work, and cases. It changes nothing. The exit code is
-1 if something is wrong. porteira verify checks the ledger and the orders.`
+	return `Before the first start and while gateways are running: the settings of
+porteira serve, disk space, database, clocks, gateways, accounts at their
+processors and their certificates, overdue work, and cases. It changes nothing.
+The exit code is 1 if something is wrong. porteira verify checks the ledger and
+the orders.`
 }
 
 // diagnosis is what the doctor prints.
