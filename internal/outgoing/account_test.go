@@ -36,7 +36,7 @@ func TestMissingProcessorDelaysNoOther(t *testing.T) {
 	})
 }
 
-// Nor behind those at a processor whose breaker is open.
+// Nor do payouts wait behind payouts of a processor with an open breaker.
 func TestOpenBreakerDelaysNoOther(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		down := coretest.NewBank()
@@ -81,8 +81,7 @@ func step(g *coretest.Gateway, run func(context.Context) (int, error)) {
 	}
 }
 
-// hanging is a gateway whose calls run concurrently, with one more processor, which
-// hangs.
+// hanging returns a gateway with concurrent calls and one more processor, which hangs.
 func hanging(g *coretest.Gateway) *coretest.Hanging {
 	g.T.Helper()
 	h := coretest.NewHanging(g.T)

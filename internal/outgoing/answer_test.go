@@ -159,7 +159,7 @@ func TestDefenseOfUnknownOutcome(t *testing.T) {
 	}
 }
 
-// What the bank refuses is a case; a bank that takes no answers has one at once.
+// A refused answer gets a case; at a bank that takes no answers, each answer gets a case at once.
 func TestDefenseOpensACase(t *testing.T) {
 	onDefender(t, processor.Refused, func(_ *testing.T, g *coretest.Gateway, bank *defender) {
 		g.Must(defend(g, disputed(g), "text"))
@@ -209,8 +209,8 @@ func suspendableAccounts(g *coretest.Gateway) *suspendable {
 	return accounts
 }
 
-// A suspended account sends no answers, but looks up what it may have sent: an answer that waits
-// has one case, and is sent when the account is resumed.
+// A suspended account sends no answers, but looks up the answers that it may have sent. A waiting
+// answer has one case, and is sent when the account is resumed.
 func TestSuspendedAccountSendsNoAnswers(t *testing.T) {
 	onDefender(t, processor.Done, func(_ *testing.T, g *coretest.Gateway, bank *defender) {
 		accounts := suspendableAccounts(g)
@@ -263,7 +263,7 @@ func TestAnswerWaitsForCredentials(t *testing.T) {
 	})
 }
 
-// Nor does one whose refunds and transfers have not been read after a restore.
+// Nor does an account whose refunds and transfers have not been read after a restore.
 func TestFrozenAccountSendsNoAnswers(t *testing.T) {
 	onDefender(t, processor.Done, func(_ *testing.T, g *coretest.Gateway, bank *defender) {
 		d := disputed(g)

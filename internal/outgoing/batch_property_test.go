@@ -119,7 +119,7 @@ func (v *pair) batch(r *rapid.T) {
 	})
 }
 
-// run commits operations, and keeps what they claimed.
+// run commits operations and keeps the claimed rows.
 func (l *line) run(r *rapid.T, ops []write.Operation) {
 	for _, err := range l.commit(ops) {
 		if err != nil {
@@ -145,13 +145,13 @@ func inOrder(a, b *payment.Payout) int {
 	return cmp.Compare(numberOf(a), numberOf(b))
 }
 
-// numberOf is the number of a request, which begins its reference.
+// numberOf is the number at the beginning of a request's reference.
 func numberOf(p *payment.Payout) (n int) {
 	_, _ = fmt.Sscan(p.ReferenceID, &n)
 	return n
 }
 
-// text is what is stored about the payouts of the sequence.
+// text describes the stored payouts of the sequence.
 func (l *line) text() (text string) {
 	for _, p := range l.payouts {
 		s := stateOf(l.Gateway, p)

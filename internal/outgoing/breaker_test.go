@@ -131,7 +131,7 @@ func delayed(delay *time.Duration) func(e *env.Env) {
 	}
 }
 
-// Nor has a process whose deadline passed before the call.
+// Nor has a process if the deadline passed before the call.
 func TestMissedDeadlineDoesNotOpenTheBreaker(t *testing.T) {
 	var delay time.Duration
 	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {

@@ -47,8 +47,8 @@ func clockWasAhead(t *testing.T, ahead time.Duration) {
 	})
 }
 
-// A clock that was wrong for longer than it was ahead leaves rows of the past. Once it is right, what
-// they wait for is not late: a look-up that was six hours away is still six hours away.
+// A clock that was ahead leaves rows with times of its future. Once the clock is right, their waits
+// have their length again: a look-up that was due in six hours is due in six hours.
 func TestClockThatWasAheadForLonger(t *testing.T) {
 	const ahead = 3 * time.Hour
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {

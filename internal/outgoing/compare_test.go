@@ -47,7 +47,7 @@ func TestTableDecidesAsTheExecutor(t *testing.T) {
 	}
 }
 
-// life is that of one payout.
+// life is the life of one payout.
 type life struct {
 	g     *coretest.Gateway
 	r     *rand.Rand
@@ -121,9 +121,9 @@ func (v *life) runNow(worker func()) {
 	worker()
 }
 
-// step lets the executor and the table do what is due. It returns false where the two differ on
-// purpose: after no answer to the look-up before a send the table queues again; and the table counts
-// the life of an id until the end of the call.
+// step lets the executor and the table do the due work. It returns false where the two differ on
+// purpose: without an answer to the look-up before a send the table queues again; and the table
+// counts the life of an id until the end of the call.
 func (v *life) step() bool {
 	if end := v.e.FirstAt.Add(v.p.Life); v.p.Life > 0 && !v.g.Clock.Now().Before(end.Add(-v.p.Timeout)) && v.g.Clock.Now().Before(end) {
 		return false

@@ -81,7 +81,7 @@ func prove(g *coretest.Gateway, reference string) {
 	g.Pass(time.Second)
 }
 
-// One transfer of a payout gets our consent, as often as the bank asks; another one does not,
+// One transfer of a payout gets our consent, as often as the bank asks. No other transfer does,
 // neither before the payout has ended nor after.
 func TestConsentIsForOneTransfer(t *testing.T) {
 	consents(t, func(_ *testing.T, g *coretest.Gateway) {
@@ -97,8 +97,8 @@ func TestConsentIsForOneTransfer(t *testing.T) {
 	})
 }
 
-// The transfer that has our consent gets no more of it once another one has paid the payout: the
-// bank may not have had our answer. That it then fails changes nothing.
+// The transfer with our consent gets no more consent once another transfer has paid the payout: the
+// bank may not have had our answer. Its later failure changes nothing.
 func TestConsentEndsWhenAnotherTransferHasPaid(t *testing.T) {
 	consents(t, func(_ *testing.T, g *coretest.Gateway) {
 		p := underWay(g, "r")
@@ -231,8 +231,8 @@ func TestConsentIsDurableBeforeTheAnswer(t *testing.T) {
 	}
 }
 
-// At an account that is proved to ask, a payout that was not found is sent again without a
-// person. The first transfer, which was delayed, asks too late.
+// At an account that is proved to ask, a payout that was not found is sent again without a person.
+// The delayed first transfer asks too late.
 func TestConsentLetsAPayoutBeSentAgain(t *testing.T) {
 	consents(t, func(_ *testing.T, g *coretest.Gateway) {
 		prove(g, "proof")
@@ -252,8 +252,8 @@ func TestConsentLetsAPayoutBeSentAgain(t *testing.T) {
 	})
 }
 
-// The delayed transfer may ask first, while the second send is under way. Then the second
-// transfer is refused, which releases nothing: only the first one decides.
+// The delayed transfer may ask first, while the second send is under way. The second transfer is
+// then refused, which releases nothing: only the first transfer decides.
 func TestConsentToADelayedTransfer(t *testing.T) {
 	for name, row := range map[string]struct {
 		answer processor.TransferAnswer // to the second send
@@ -297,7 +297,7 @@ func TestConsentToADelayedTransfer(t *testing.T) {
 	}
 }
 
-// A payout whose transfer has our consent is not sent again, although it is not found: a
+// If a transfer has our consent, its payout is not sent again, even if the transfer is not found: a
 // person decides.
 func TestConsentedPayoutIsNotSentAgain(t *testing.T) {
 	consents(t, func(_ *testing.T, g *coretest.Gateway) {

@@ -36,7 +36,8 @@ func TestSendParksADamagedPayout(t *testing.T) {
 	})
 }
 
-// The same for a payout that must be looked up.
+// The same for a payout with another value that cannot be decoded. Its columns are not changed, so
+// that people can repair them.
 func TestLookUpParksADamagedPayout(t *testing.T) {
 	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
 		g.Bank.AnswerTransfer = func(b *coretest.Bank, r processor.TransferRequest) processor.TransferAnswer {
@@ -74,8 +75,8 @@ func TestSendParksAPayoutThatCannotBeDecoded(t *testing.T) {
 	})
 }
 
-// A payout whose amount was changed in the database while it was in flight is ended by no answer, look-up
-// or notice: the changed amount would move. Once the row is right again, the payout goes on.
+// A payout in flight whose amount was changed in the database is ended by no answer, look-up or
+// notice: the changed amount would move. Once the row is right again, the payout goes on.
 func TestForgedPayoutInFlightIsParked(t *testing.T) {
 	unknown, failed := processor.TransferAnswer{}, processor.TransferReport{Lookup: processor.Found, State: processor.TransferFailed}
 	for name, of := range map[string]struct {
@@ -123,8 +124,8 @@ func TestForgedPayoutInFlightIsParked(t *testing.T) {
 // damagedRefund makes the row of a refund, or of its part, unreadable.
 var damagedRefund = []string{"UPDATE refunds SET failure = '{'", "UPDATE refund_parts SET taken_from = '{'"}
 
-// A refund whose row, or whose part's row, cannot be decoded gets a case, and delays no other of
-// the account. Once it is repaired, a person has it continued: with a look-up.
+// A refund with a row, or with a part, that cannot be decoded gets a case and delays no other
+// refund of the account. After the repair a person lets it go on, with a look-up.
 func TestSendParksADamagedRefund(t *testing.T) {
 	for _, damage := range damagedRefund {
 		t.Run(damage, func(t *testing.T) {

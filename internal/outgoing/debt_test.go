@@ -12,7 +12,7 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// inDebt is a queued payout of 150.00 of a restored backup, whose merchant owes 50.00: a
+// inDebt returns a queued payout of 150.00 of a restored backup. Its merchant owes 50.00: a
 // transfer of 900.00 of 1,000.00 was found.
 func inDebt(g *coretest.Gateway, restoredFor time.Duration) payment.Payout {
 	g.T.Helper()

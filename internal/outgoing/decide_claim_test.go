@@ -102,7 +102,7 @@ func checkClaim(g *coretest.Gateway, r claimRow) {
 	}))
 }
 
-// checkSend compares the send that began with what is stored.
+// checkSend compares the new send with the stored rows.
 func (r claimRow) checkSend(g *coretest.Gateway, got, before state, sends []outgoing.ClaimedSend) {
 	g.T.Helper()
 	now := g.Clock.Now()
@@ -147,7 +147,7 @@ func TestClaimTakesTheOldest(t *testing.T) {
 	})
 }
 
-// Payouts whose result is unknown, or late, are claimed to be looked up; others are not.
+// Payouts with an unknown or late result are claimed to be looked up; others are not.
 func TestDecideClaimLookUps(t *testing.T) {
 	type row struct {
 		given   given

@@ -109,7 +109,7 @@ func checkReports(t *testing.T, rows []reportRow, first func(g *coretest.Gateway
 	})
 }
 
-// The effect of a report about a payout that a restored database shows as unsent.
+// The effect of a report about a payout with a recorded result.
 func TestDecideReportOfAQueuedPayout(t *testing.T) {
 	pending := wanted{payment.PayoutPending, payment.StepQueued, nil, held, 1, ""}
 	checkReports(t, []reportRow{
@@ -175,7 +175,7 @@ func TestDecideReportOfAnEndedPayout(t *testing.T) {
 	}, func(*coretest.Gateway) {})
 }
 
-// A returned amount that overflows a difference with what is known books nothing.
+// A returned amount whose difference from the known amount overflows books nothing.
 func TestDecideReturnThatOverflows(t *testing.T) {
 	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
 		p, _ := give(g, completed)

@@ -16,7 +16,7 @@ import (
 	"github.com/porteira/porteira/internal/write"
 )
 
-// amount is that of each payout of the tables.
+// amount is the amount of each payout of the tables.
 const amount money.Cents = 10_00
 
 // given is the state of a payout before an operation, named by its history.
@@ -232,8 +232,8 @@ func wantSends(g *coretest.Gateway, p payment.Payout, want ...store.SendOutcome)
 	}
 }
 
-// wantState compares what is stored about a payout. before is what was available and
-// held before it was requested.
+// wantState compares the stored state of a payout. before is the available and held money before
+// its request.
 func wantState(g *coretest.Gateway, p payment.Payout, before ledger.Balances, want wanted) {
 	t := g.T
 	t.Helper()

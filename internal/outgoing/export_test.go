@@ -29,7 +29,7 @@ func (e *Executor) NewClaimSends(due store.Due, limit int) *ClaimSends {
 	return e.newClaim(due, limit, e.Processors.Find(due.Processor).Profile())
 }
 
-// Result is the result of [Executor.Claim].
+// Result is the result of [Executor.ClaimLookUps].
 func (v *claimSends) Result() (sends []ClaimedSend, conflicting []payment.Payout, claimed int) {
 	return v.sends, v.conflicting, v.claimed
 }

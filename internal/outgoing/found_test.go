@@ -86,8 +86,8 @@ func TestMoneyThatLeftBeforeARestoreCannotLeaveAgain(t *testing.T) {
 	})
 }
 
-// A payout that the backup shows as queued may have been canceled in the lost past, and
-// its money used: it waits while the merchant owes what was found.
+// A payout that is queued in the backup may have been canceled in the lost past, and its money
+// used: it waits while the merchant owes money of found transfers.
 func TestQueuedPayoutOfABackupWaitsForTheDebt(t *testing.T) {
 	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
 		p := g.Payout("queued", 950_00)
@@ -212,8 +212,8 @@ func TestEveryFirstSendIsPrecededByALookUp(t *testing.T) {
 	})
 }
 
-// A copy of the disk may be started within the time for which a look-up counts: that of an
-// earlier process does not.
+// A copy of the disk may be started while a look-up would still count: a look-up of an earlier
+// process does not.
 func TestLookUpOfAnEarlierProcessDoesNotCount(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		g.Bank.Profiled.Transfer.Repeat = processor.RepeatUnsafe

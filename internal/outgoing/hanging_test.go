@@ -30,7 +30,7 @@ func (b slow) QueryDefense(ctx context.Context, _ processor.DefenseRequest) proc
 	return b.hangs.QueryTransfer(ctx, "")
 }
 
-// withSlow is a gateway whose calls run concurrently, with one more account, which is slow.
+// withSlow returns a gateway with concurrent calls and one more account, which is slow.
 func withSlow(g *coretest.Gateway) slow {
 	g.T.Helper()
 	b := slow{coretest.NewBank(), coretest.NewHanging(g.T)}

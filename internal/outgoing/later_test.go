@@ -54,8 +54,8 @@ func TestLaterIsSentAgain(t *testing.T) {
 	})
 }
 
-// A payout that was tried, and whose processor cannot be reached for an hour, has a case, once; it
-// closes when the payout leaves.
+// A payout that was sent without effect, and whose processor cannot be reached for an hour, has one
+// case, which closes when the payout leaves.
 func TestUnreachableForAnHourOpensACase(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		p := g.Payout("r", 10_00)
@@ -196,7 +196,7 @@ func TestLaterAfterAClockRanAhead(t *testing.T) {
 	})
 }
 
-// "Our id is used" is never a refusal: what was done under it is looked up at once.
+// "Our id is used" is never a refusal: the order under the id is looked up at once.
 func TestKnownIsLookedUp(t *testing.T) {
 	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
 		g.Bank.AnswerTransfer = func(b *coretest.Bank, r processor.TransferRequest) processor.TransferAnswer {
@@ -214,7 +214,7 @@ func TestKnownIsLookedUp(t *testing.T) {
 	})
 }
 
-// If the processor does not find what it says that it has, a person decides.
+// If the processor does not find a transfer that it says it has, a person decides.
 func TestKnownButNotFound(t *testing.T) {
 	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
 		g.Bank.AnswerTransfer = always(known)
@@ -289,8 +289,8 @@ func TestLookUpBeforeTheFirstSend(t *testing.T) {
 	})
 }
 
-// A refund that a person has to confirm at the processor is not repeated. It has a case at once, and once,
-// which closes when it ends.
+// A refund that a person has to confirm at the processor is not repeated. It has one case, at once,
+// which closes when the refund ends.
 func TestRefundThatAPersonConfirms(t *testing.T) {
 	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
 		r := begun(g)

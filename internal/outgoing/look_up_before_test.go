@@ -73,8 +73,8 @@ func TestNotFoundBeforeEachSend(t *testing.T) {
 	})
 }
 
-// Of a processor whose lists may lag, "not found" counts only twice, some minutes apart: a transfer
-// that the second look-up finds is not sent again.
+// From a processor with lagging lists, "not found" counts only twice, some minutes apart: a
+// transfer that the second look-up finds is not sent again.
 func TestNotFoundIsConfirmed(t *testing.T) {
 	for name, found := range map[string]bool{"the second look-up finds it": true, "nor does the second": false} {
 		t.Run(name, func(t *testing.T) {

@@ -135,8 +135,8 @@ func TestRule06LookUpsDoNotEnd(t *testing.T) {
 	})
 }
 
-// An answer whose commit had an unknown outcome is recorded again. If this process has
-// claimed the payout meanwhile to send it, the answer changes nothing any more.
+// An answer with a commit of unknown outcome is recorded again. If this process has claimed the
+// payout meanwhile to send it, the answer changes nothing any more.
 func TestLookUpRecordedTwice(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		g.Bank.AnswerTransfer = always(processor.TransferAnswer{})

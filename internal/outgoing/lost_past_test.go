@@ -65,8 +65,8 @@ func TestClaimOfALostPastDoesNotLeave(t *testing.T) {
 	}
 }
 
-// The answer to a send that the database lacks, as it went back meanwhile, does not count for the
-// next send, which has the same number. A report of the transfer counts.
+// The answer to a send that the database has lost does not count for the next send, which has the
+// same number. A report of the transfer counts.
 func TestAnswerOfALostPast(t *testing.T) {
 	for _, row := range []struct {
 		answer processor.TransferAnswer

@@ -11,9 +11,8 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// The answer to a send may be recorded twice, if it is unknown whether the first time
-// was committed. The second time must not end a later send of the same process, which
-// is under way.
+// The answer to a send may be recorded twice, if the first commit has an unknown outcome. The
+// second record must not end a later send of the same process, which is under way.
 func TestAnswerEndsItsOwnSendOnly(t *testing.T) {
 	for _, answer := range []processor.TransferAnswer{notSent, {Outcome: processor.Unknown, Cause: errRefused}, refused} {
 		t.Run(answer.Outcome.String(), func(t *testing.T) {
@@ -35,9 +34,9 @@ func TestAnswerEndsItsOwnSendOnly(t *testing.T) {
 	}
 }
 
-// A suspended process may record a refusal after another one took its payout over,
-// found nothing at the processor and sent it again. The refusal is of the first
-// request: the money stays held for the second.
+// A suspended process may record a refusal after another process took its payout over, found
+// nothing at the processor and sent it again. The refusal is about the first request: the money
+// stays held for the second.
 func TestLateRefusalDoesNotReleaseALaterSend(t *testing.T) {
 	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
 		p := g.Payout("r", 10_00)

@@ -56,8 +56,7 @@ func TestRefundOfABackupWaitsForDebt(t *testing.T) {
 	})
 }
 
-// A refund that was requested after the restore waits for nothing, nor does one whose merchant owes
-// nothing.
+// A refund from after the restore does not wait, nor does a refund of a merchant without debt.
 func TestRefundAfterARestoreWithoutDebt(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		p := g.PaidPayin("p", 100_00)

@@ -56,9 +56,9 @@ func workForHours(g *coretest.Gateway) {
 	}
 }
 
-// A copy of the database lacks a refund, which its merchant requests again. Meanwhile it
-// consists of other parts: the processor knows the first one with another amount. Nothing more
-// is sent, and one case waits for a person.
+// A copy of the database lacks a refund, and the merchant requests the refund again. Its parts
+// differ now: the processor knows the first part with another amount. Nothing more is sent, and one
+// case waits for a person.
 func TestRefundKnownWithOtherParts(t *testing.T) {
 	for name, of := range map[string]struct {
 		repeat  processor.Repeat

@@ -111,7 +111,7 @@ type receiver struct {
 	*coretest.Bank
 }
 
-// Transfer is not that of a [processor.Transferrer].
+// Transfer hides the method of [processor.Transferrer].
 func (receiver) Transfer() {}
 
 // A refund that a copy lacks may still be in work at the processor, which lists it later, and

@@ -368,7 +368,7 @@ func TestRefundOfAnotherAmount(t *testing.T) {
 	})
 }
 
-// A refund of a process that died in the call is looked up by another one.
+// A refund of a process that died in the call is looked up by another process.
 func TestRefundOfADeadProcess(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		r := begun(g)
@@ -407,7 +407,7 @@ func TestRefundAfterARestore(t *testing.T) {
 	})
 }
 
-// Parts that end differently: what reached the payer counts, the rest is available again.
+// Parts that end differently: paid parts count, and the money of the others is available again.
 func TestRefundWhosePartsEndDifferently(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		r := g.Refund(g.PaidPayin("p", 30_00, 70_00), "r", 0)
@@ -432,7 +432,7 @@ func TestRefundWhosePartsEndDifferently(t *testing.T) {
 	})
 }
 
-// A processor that is gone, or whose breaker is open, delays no refund at another one.
+// A processor that is gone, or has an open breaker, delays no refund at another processor.
 func TestRefundsAtOtherAccounts(t *testing.T) {
 	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
 		r := begun(g)
@@ -472,8 +472,8 @@ func TestRefundInFlightUnderADispute(t *testing.T) {
 	})
 }
 
-// A refund that failed, was replaced by another one and is paid after all gave back more than
-// the order was paid: its money is taken, and a person compares the statement.
+// A refund failed, was replaced by a second refund and was paid after all: more was given back than
+// the order was paid. The money of the first refund is taken, and a person compares the statement.
 func TestReplacedRefundIsPaidAfterAll(t *testing.T) {
 	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
 		p := g.PaidPayin("p", 100_00)

@@ -64,7 +64,7 @@ func TestRule12WaitsForEveryAccount(t *testing.T) {
 	})
 }
 
-// refundBesideUnreadAccount is a refund from before a restore, whose account has been compared, and
+// refundBesideUnreadAccount returns a refund from before a restore at a compared account, beside
 // another account that does not answer.
 func refundBesideUnreadAccount(g *coretest.Gateway) (payment.Refund, *coretest.Bank) {
 	g.T.Helper()

@@ -75,7 +75,7 @@ func TestDeathAfterAClaim(t *testing.T) {
 
 const errDied = "the process dies"
 
-// sendUntilDeath runs the worker, whose process may die.
+// sendUntilDeath runs the worker until its process dies, if it does.
 func sendUntilDeath(g *coretest.Gateway) (died bool) {
 	g.T.Helper()
 	defer func() {

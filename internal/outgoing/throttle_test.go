@@ -9,7 +9,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// completes runs the worker once, which sends p, without letting time pass.
+// completes runs the worker once to send p, without letting time pass.
 func completes(g *coretest.Gateway, p payment.Payout) {
 	g.T.Helper()
 	_, err := g.Outgoing.Send(g.T.Context())

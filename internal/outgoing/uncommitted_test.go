@@ -10,7 +10,7 @@ import (
 	"github.com/porteira/porteira/internal/processor"
 )
 
-// A refund, or an answer to a dispute, whose claim was not committed is not sent: its intent is not
+// A refund, or an answer to a dispute, is not sent without a committed claim: its intent is not
 // durable, and the next run claims it again while the first call is in flight.
 func TestNothingIsSentWithoutACommittedClaim(t *testing.T) {
 	failing := false
