@@ -118,7 +118,7 @@ func TestCreateRefused(t *testing.T) {
 	})
 }
 
-// Several partial refunds at once never exceed what was paid, nor what is available.
+// Several partial refunds at once never exceed the paid amount, nor the available money.
 func TestConcurrentRefunds(t *testing.T) {
 	coretest.EachEngine(t, func(t *testing.T, g *coretest.Gateway) {
 		p := g.PaidPayin("p", 30_00, 70_00)
@@ -209,8 +209,8 @@ func TestListedRefundMayBeOurs(t *testing.T) {
 	})
 }
 
-// A refund made at the processor's own panel is found by the list, once, and takes the money
-// from what is available; a shortfall is owed.
+// A refund from the processor's own panel is found by the list, once, and takes available money; a
+// shortfall is owed.
 func TestRefundAtThePanel(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		p := g.PaidPayin("p", 100_00)
@@ -381,8 +381,8 @@ func TestUnexpectedRefund(t *testing.T) {
 	})
 }
 
-// A refund at the processor's panel may exceed what a refund that is under way leaves of the
-// order. If that one fails, the order shows the other.
+// A refund at the processor's panel may exceed the rest that a refund in flight leaves. If the
+// refund in flight fails, the order shows the other.
 func TestUnexpectedRefundThatFitsLater(t *testing.T) {
 	for _, state := range []processor.TransferState{processor.TransferProcessing, processor.TransferPaid} {
 		coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
@@ -473,8 +473,8 @@ func TestRefundOfWhichAPartWasFound(t *testing.T) {
 	}
 }
 
-// A node that cannot open the account of a payment does not know what its processor can give
-// back: the request is to be sent again, and the refund is possible at another node.
+// A node that cannot open the account of a payment does not know the limits of its processor: the
+// request is to be sent again, and another node can refund.
 func TestRefundAtAnAccountThatIsNotOpen(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		p := g.PaidPayin("p", 100_00)

@@ -12,8 +12,8 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// What was given back of a partly paid order does not count as paid. If it was on its way when the rest
-// was paid, the order shows it, and what is left can be refunded.
+// Money that a partly paid order gave back does not count as paid. If it was in flight when the
+// rest was paid, the order shows it, and the rest can be refunded.
 func TestRestOfAnOrderThatWasGivenBack(t *testing.T) {
 	for name, row := range map[string]struct {
 		panel  money.Cents
@@ -86,8 +86,8 @@ func lastRefund(refunded, paid money.Cents) payment.EventType {
 	return payment.EventPayinPartiallyRefunded
 }
 
-// What was paid of an order can be given back whatever became of the order, less what refunds and disputes
-// have. The order keeps its status unless it was paid in full and is not disputed.
+// The paid money of an order can be given back in every status, less refunds and disputes. The
+// order keeps its status unless it was paid in full and is not disputed.
 func TestRefundInEveryStatus(t *testing.T) {
 	for name, row := range map[string]struct {
 		paid, disputed money.Cents

@@ -35,7 +35,7 @@ type mixed struct {
 	disputes map[string]*processor.Dispute
 }
 
-// disputed is what disputes have, or had when they were lost, of a payment at the bank.
+// disputed is the money that disputes took of a payment at the bank, including lost ones.
 func (m *mixed) disputed(paymentID string) (sum money.Cents) {
 	for _, d := range m.disputes {
 		if d.PaymentID == paymentID && (d.State == processor.DisputeOpen || d.State == processor.DisputeLost) {
@@ -45,7 +45,7 @@ func (m *mixed) disputed(paymentID string) (sum money.Cents) {
 	return sum
 }
 
-// dispute opens a dispute at the bank, of what it has of a payment, or moves one.
+// dispute opens a dispute of a payment at the bank, or moves one.
 func (m *mixed) dispute(r *rapid.T) {
 	id := rapid.SampledFrom([]string{"D", "E", "F"}).Draw(r, "dispute")
 	d := m.disputes[id]
@@ -67,7 +67,7 @@ func (m *mixed) dispute(r *rapid.T) {
 	m.Apply()
 }
 
-// given is what the bank has given back of a payment, or is giving back.
+// given is the money that the bank gave back of a payment, or is giving back.
 func (m *mixed) given(paymentID string) (sum money.Cents) {
 	for _, r := range m.Bank.Refunds.Made {
 		if r.Request.PaymentID == paymentID && r.State != processor.TransferFailed {
@@ -82,7 +82,7 @@ var payments = []string{"p 1", "p 2", "p 3", "p 4"}
 
 var amounts = map[string]money.Cents{"p 1": 30_00, "p 2": 80_00, "p 3": 25_00, "p 4": 100_00}
 
-// left draws a received payment, and is what the bank has of it.
+// left draws a received payment and returns the rest of it at the bank.
 func (m *mixed) left(r *rapid.T) (of string, left money.Cents) {
 	if m.received == 0 {
 		return "", 0
@@ -184,7 +184,7 @@ func (m *mixed) do(r *rapid.T) {
 	}
 }
 
-// checkWrittenOff compares what was written off of each payment with what the bank has left of it.
+// checkWrittenOff compares the written-off money of each payment with its rest at the bank.
 func (m *mixed) checkWrittenOff(r *rapid.T) {
 	list, err := m.Store.Receipts(m.T.Context(), m.Merchant.ID, m.payin.ID)
 	m.Must(err)
