@@ -11,8 +11,8 @@ import (
 	"github.com/porteira/porteira/internal/wire"
 )
 
-// Each change of an endpoint is in the audit, in its commit, with its author and without tokens: neither
-// its secret nor the path of its URL. What changes nothing is not.
+// Each change of an endpoint is in the audit, in the same commit, with its author and without
+// tokens: neither the secret nor the path of the URL. A request that changes nothing is not.
 func TestChangesOfEndpointsAreAudited(t *testing.T) {
 	each(t, func(t *testing.T, g hooks) {
 		ctx, by := t.Context(), actor.Credential("shop")

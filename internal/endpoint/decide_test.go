@@ -16,7 +16,8 @@ import (
 // position is how far an endpoint has read the feed, and up to which event it catches up.
 type position struct{ read, catchUpTo int64 }
 
-// The receivers of stored deliveries: the endpoint, another one at its URL, and the URL of the order.
+// The receivers of stored deliveries: the endpoint, a second endpoint at its URL, and the URL of
+// the order.
 const (
 	mine   = "mine"
 	others = "another endpoint"

@@ -17,7 +17,7 @@ import (
 	"github.com/porteira/porteira/internal/wire"
 )
 
-// url is the address of a test's endpoint, elsewhere that of one at another host.
+// url is the address of a test's endpoint; elsewhere is an address at another host.
 const (
 	url       = "https://shop.example/events"
 	elsewhere = "https://other.example/events"
@@ -72,7 +72,7 @@ func (g hooks) work() {
 	g.T.Fatal("there is still work after 200 runs")
 }
 
-// cancel makes an event payin.canceled of an order with this reference, whose own URL is hook.
+// cancel makes an event payin.canceled of an order with this reference and the URL hook.
 func (g hooks) cancel(reference, hook string) payment.Payin {
 	g.T.Helper()
 	return g.Canceled(g.Merchant, reference, hook)
@@ -162,7 +162,7 @@ func TestSameURLGetsOneDelivery(t *testing.T) {
 	})
 }
 
-// Events that an endpoint has not accepted when it is disabled go to another one with its URL.
+// The events that a disabled endpoint has not accepted go to another endpoint with its URL.
 func TestOtherEndpointWithTheURLTakesOver(t *testing.T) {
 	each(t, func(t *testing.T, g hooks) {
 		first := g.add(url, "payin.canceled")
@@ -221,8 +221,8 @@ func (g hooks) move(e store.Endpoint, to string) {
 	g.Must(err)
 }
 
-// Of two endpoints with one URL either may have the delivery of an event, on which the other
-// relies. If one of them gets another URL, both URLs get what was not accepted.
+// Of two endpoints with one URL either may have the delivery of an event, and the other relies on
+// it. If one of them gets a new URL, both URLs get the events without an acceptance.
 func TestBothURLsGetWhatWasNotAccepted(t *testing.T) {
 	for name, moved := range map[string]int{"that has the delivery": 0, "that relies on it": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -267,8 +267,8 @@ func TestBothURLsGetWhatWasNotAccepted(t *testing.T) {
 	}
 }
 
-// An endpoint whose URL is changed as it is disabled or enabled, or between, gets what it missed
-// at the new URL, in order; so does the URL before, by the other endpoint.
+// An endpoint that gets a new URL as it is disabled or enabled, or between, gets the missed events
+// at the new URL, in order. The other endpoint gets them at the old URL.
 func TestURLChangesOfDisabledEndpoint(t *testing.T) {
 	set := func(g hooks, e store.Endpoint, enabled bool) {
 		_, err := g.Endpoints.Change(g.T.Context(), actor.System, e.Merchant, e.ID, &wire.EndpointRequest{URL: wire.Some(elsewhere), Enabled: wire.Some(enabled)})
@@ -309,7 +309,7 @@ func TestURLChangesOfDisabledEndpoint(t *testing.T) {
 	}
 }
 
-// An endpoint that was disabled gets in order what it missed, and nothing twice.
+// An endpoint that was disabled gets the missed events in order, and nothing twice.
 func TestEnabledAgainGetsWhatItMissedInOrder(t *testing.T) {
 	each(t, func(t *testing.T, g hooks) {
 		e, other := g.add(url, "payin.canceled"), g.add(url+"/other", "payin.canceled")
@@ -381,8 +381,8 @@ func TestAtMostTwentyEndpoints(t *testing.T) {
 	})
 }
 
-// An endpoint whose secret is damaged gets nothing, and stops nobody else; rotated, it gets
-// what waits.
+// An endpoint with a damaged secret gets nothing and stops nobody else; after a rotation it gets
+// the waiting events.
 func TestDamagedEndpointStopsNobody(t *testing.T) {
 	each(t, func(t *testing.T, g hooks) {
 		e := g.add(url, "payin.canceled")
@@ -449,7 +449,7 @@ func TestTestEvent(t *testing.T) {
 	})
 }
 
-// Tests of an endpoint whose secret is damaged are refused, also several at once.
+// Tests of an endpoint with a damaged secret are refused, also several at once.
 func TestTestsOfDamagedEndpoint(t *testing.T) {
 	each(t, func(t *testing.T, g hooks) {
 		e := g.add(url, "payin.canceled")

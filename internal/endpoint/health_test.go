@@ -110,9 +110,9 @@ func TestFiveDaysOfFailures(t *testing.T) {
 	})
 }
 
-// An endpoint relies on the deliveries of orders whose URL is its own. Those that are given up
-// while it fails are missed by it too: it gets their events, in order, when it is enabled or
-// answers again. One that was given up before is not sent again.
+// An endpoint relies on the deliveries of orders with its URL. Deliveries that are given up while
+// the endpoint fails are missed by it too: it gets their events, in order, when it is enabled or
+// answers again. A delivery that was given up before is not sent again.
 func TestGetsWhatWasGivenUpForOrders(t *testing.T) {
 	for name, hours := range map[string]int{"answers again": 110, "was disabled": 130} {
 		t.Run(name, func(t *testing.T) {
@@ -205,8 +205,8 @@ func TestFailuresUnderAWrongClock(t *testing.T) {
 	}
 }
 
-// If a clock is set back while an endpoint fails, its five days begin again. It is disabled
-// after them, and gets what was given up meanwhile when it is enabled.
+// If a clock is set back while an endpoint fails, its five days begin again. The endpoint is
+// disabled after them, and gets the missed events when it is enabled.
 func TestFailuresAfterAClockWasSetBack(t *testing.T) {
 	each(t, func(t *testing.T, g hooks) {
 		e := g.add(url, "payin.canceled")
@@ -236,8 +236,8 @@ func TestFailuresAfterAClockWasSetBack(t *testing.T) {
 	})
 }
 
-// An endpoint whose only event has exhausted its schedule has no attempt after five days; it
-// is disabled all the same. Enabled again it gets the event.
+// An endpoint is disabled after five days even if its only event has exhausted the schedule and no
+// attempt is left. Enabled again, the endpoint gets the event.
 func TestFiveDaysWithoutNewEvents(t *testing.T) {
 	each(t, func(t *testing.T, g hooks) {
 		e, moved := g.add(url, "payin.canceled"), g.add(url+"/moved", "payin.canceled")

@@ -20,8 +20,8 @@ func (g hooks) request(e store.Endpoint, from, to time.Time) {
 	g.Run(g.Deliveries.RedeliverRanges)
 }
 
-// If an endpoint goes down while old events are sent to it again on request, it gets those events once
-// it answers, and what came meanwhile; no other old event, which it did not request.
+// If an endpoint goes down during a requested range of old events, it gets the rest of the range
+// and the new events once it answers; no other old event.
 func TestDownWhileOldEventsAreSentAgain(t *testing.T) {
 	const keep = 30 * 24 * time.Hour
 	for name, late := range map[string]bool{"removed for their age": false, "older than the endpoint": true} {

@@ -27,7 +27,7 @@ func (g hooks) trickle(last time.Duration, every time.Duration, each func()) {
 	}
 }
 
-// wantInOrder lets two minutes pass, in which a URL gets all n events in order after those that
+// wantInOrder lets two minutes pass: a URL must get all n events in order, after the events that
 // were tried before.
 func (g hooks) wantInOrder(at string, tried, n int) {
 	g.T.Helper()
@@ -70,8 +70,8 @@ func TestDownIsTriedWithItsOldestEvent(t *testing.T) {
 	})
 }
 
-// The pauses of an endpoint that is down grow with the time that it has failed. It gets what it
-// missed soon after it answers again.
+// The pauses of a failing endpoint grow with the time of its failure. It gets the missed events
+// soon after it answers again.
 func TestPausesOfEndpointThatIsDownGrow(t *testing.T) {
 	each(t, func(t *testing.T, g hooks) {
 		e := g.add(url, "payin.canceled")
@@ -193,7 +193,7 @@ func TestEndpointsOfOneHost(t *testing.T) {
 	})
 }
 
-// After an outage of hours, too, what was missed comes in order, the oldest one first.
+// After an outage of hours, too, the missed events come in order, the oldest first.
 func TestDownForManyHours(t *testing.T) {
 	for _, hours := range []int{3, 30} {
 		t.Run(fmt.Sprint(hours), func(t *testing.T) {

@@ -140,7 +140,7 @@ func TestRedeliverInSteps(t *testing.T) {
 	})
 }
 
-// Merchants take turns: the ranges of one do not keep those of others waiting, however many
+// Merchants take turns: the ranges of one merchant delay no other merchant's, however many
 // merchants there are.
 func TestRangesOfMerchantsTakeTurns(t *testing.T) {
 	each(t, func(t *testing.T, g hooks) {

@@ -13,7 +13,7 @@ import (
 	"github.com/porteira/porteira/internal/wire"
 )
 
-// A change makes a node read what changed, and not the endpoints of other merchants.
+// A change makes a node read the changed endpoints, and not those of other merchants.
 func TestFollowReadsWhatChanged(t *testing.T) {
 	each(t, func(t *testing.T, g hooks) {
 		other := hooks{g.For(t)}

@@ -74,8 +74,8 @@ func TestURLChangesBeforeEventsAreReadAgain(t *testing.T) {
 	}
 }
 
-// An endpoint that is down relied on an order's own delivery to its URL, which was given up: it gets the
-// event at its new URL.
+// A failing endpoint relied on an order's own delivery to its URL, and the delivery was given up:
+// the endpoint gets the event at its new URL.
 func TestURLChangesAfterAnOrdersDeliveryWasGivenUp(t *testing.T) {
 	each(t, func(_ *testing.T, g hooks) {
 		e := g.add(url, "payin.canceled")
