@@ -2,8 +2,8 @@ package dispute_test
 
 import "testing"
 
-// A dispute that lacks money takes what another one returns, in the same commit: its report may
-// have come before.
+// A dispute that lacks money takes the money that another dispute returns, in the same commit: its
+// report may have come first.
 func TestMoneyOfAnotherDispute(t *testing.T) {
 	for _, row := range []struct{ name, given, reported, changes string }{
 		{"won", "paid, D open 40, E open", "D won", `

@@ -15,7 +15,7 @@ import (
 	"github.com/porteira/porteira/internal/write"
 )
 
-// report reports a dispute by a notice, and compares what it took.
+// report reports a dispute by a notice, and compares the taken money.
 func report(g *coretest.Gateway, p payment.Payin, d processor.Dispute, taken money.Cents) {
 	g.T.Helper()
 	g.Bank.Disputes(p.ExternalID, d)
@@ -24,7 +24,7 @@ func report(g *coretest.Gateway, p payment.Payin, d processor.Dispute, taken mon
 	wantTaken(g, p, d.ID, taken)
 }
 
-// wantTaken compares what a dispute has of its pay-in.
+// wantTaken compares the money that a dispute has of its pay-in.
 func wantTaken(g *coretest.Gateway, p payment.Payin, id string, taken money.Cents) {
 	g.T.Helper()
 	d, err := g.Store.DisputeByExternalID(g.T.Context(), p.Merchant, coretest.BankName, id)
@@ -39,7 +39,7 @@ func open(id string, amount money.Cents) processor.Dispute {
 }
 
 // A dispute that was reported while a refund was in flight takes the rest if the refund fails:
-// what is available, then debt.
+// available money, then debt.
 func TestRefundFailsWhileDisputed(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		p := g.PaidPayin("p", 100_00)
@@ -122,7 +122,7 @@ func TestDisputesByPayment(t *testing.T) {
 	})
 }
 
-// A second dispute that the list has is booked while the case of another one is open.
+// A second dispute of the list is booked while the case of the first is open.
 func TestListedDisputeBesideACase(t *testing.T) {
 	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
 		p := g.PaidPayin("p", 100_00)
