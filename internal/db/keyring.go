@@ -109,7 +109,7 @@ func newMACKeys(master []byte) (macKeys, error) {
 		if err != nil {
 			return nil, err
 		}
-		keys[purpose] = &sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}
+		keys[purpose] = &sync.Pool{New: func() any { return &hasher{Hash: hmac.New(sha256.New, key)} }}
 	}
 	return keys, nil
 }
@@ -194,6 +194,12 @@ func (k *Keyring) MAC(purpose string, data []byte) [sha256.Size]byte {
 	return k.macs[0].sum(purpose, data)
 }
 
+// AppendMAC appends MAC to dst.
+func (k *Keyring) AppendMAC(dst []byte, purpose string, data []byte) []byte {
+	sum := k.MAC(purpose, data)
+	return append(dst, sum[:]...)
+}
+
 // Authentic reports whether mac is the keyed hash of data, under the present master key or
 // a retired one. It compares in constant time.
 func (k *Keyring) Authentic(purpose string, data, mac []byte) bool {
@@ -217,13 +223,19 @@ func (k *Keyring) AuthenticHalf(purpose string, data []byte, mac [sha256.Size / 
 
 func (m macKeys) sum(purpose string, data []byte) [sha256.Size]byte {
 	pool := m[purpose]
-	h := pool.Get().(hash.Hash)
+	h := pool.Get().(*hasher)
 	h.Reset()
 	_, _ = h.Write(data) // a hash never fails
-	var sum [sha256.Size]byte
-	h.Sum(sum[:0])
+	sum := [sha256.Size]byte(h.Sum(h.sum[:0]))
 	pool.Put(h)
 	return sum
+}
+
+// hasher has a buffer for its sum, which is allocated with it.
+type hasher struct {
+	hash.Hash
+
+	sum [sha256.Size]byte
 }
 
 // SecretHash is the stored form of a credential's secret, by which it is

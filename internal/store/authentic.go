@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/binary"
 	"slices"
+	"sync"
 
 	"github.com/porteira/porteira/internal/db"
 )
@@ -31,16 +32,29 @@ func (t *tableOf[T]) hashOf(names ...string) *rowHash[T] {
 func (h *rowHash[T]) appendCovered(b []byte, v *T) []byte {
 	b = appendField(append(b, rowVersion), h.table.name)
 	for i := range h.covered {
-		switch value := h.covered[i].value(v).(type) {
-		case []byte:
-			b = appendField(b, value)
-		case string:
-			b = appendField(b, value)
-		case int64:
-			b = binary.BigEndian.AppendUint64(b, uint64(value)) //nolint:gosec // bits
-		}
+		b = h.covered[i].appendTo(b, v)
 	}
 	return b
+}
+
+// appendTo appends the value of a column.
+func (c *column[T]) appendTo(b []byte, v *T) []byte {
+	if c.hashed != nil {
+		return c.hashed(b, v)
+	}
+	switch value := c.value(v).(type) {
+	case []byte:
+		b = appendField(b, value)
+	case string:
+		b = appendField(b, value)
+	case int64:
+		b = appendNumber(b, value)
+	}
+	return b
+}
+
+func appendNumber(b []byte, n int64) []byte {
+	return binary.BigEndian.AppendUint64(b, uint64(n)) //nolint:gosec // bits
 }
 
 func appendField[F ~string | ~[]byte](b []byte, field F) []byte {
@@ -49,17 +63,26 @@ func appendField[F ~string | ~[]byte](b []byte, field F) []byte {
 
 // mac is the keyed hash of a row. more are further rows that it covers, in any order.
 func (h *rowHash[T]) mac(keys *db.Keyring, v *T, more ...[]byte) []byte {
-	sum := keys.MAC(db.PurposeRow, h.macInput(v, more))
-	return sum[:]
+	b := macInputs.Get().(*[]byte)
+	defer macInputs.Put(b)
+	*b = h.macInput(*b, v, more)
+	return keys.AppendMAC(nil, db.PurposeRow, *b)
 }
 
 // authentic reports whether mac is the keyed hash of a row, and of more rows.
 func (h *rowHash[T]) authentic(keys *db.Keyring, v *T, mac []byte, more ...[]byte) bool {
-	return keys.Authentic(db.PurposeRow, h.macInput(v, more), mac)
+	b := macInputs.Get().(*[]byte)
+	defer macInputs.Put(b)
+	*b = h.macInput(*b, v, more)
+	return keys.Authentic(db.PurposeRow, *b, mac)
 }
 
-func (h *rowHash[T]) macInput(v *T, more [][]byte) []byte {
-	b := h.appendCovered(make([]byte, 0, 256), v)
+// macInputs are buffers for the inputs of hashes.
+var macInputs = sync.Pool{New: func() any { return new([]byte) }}
+
+// macInput overwrites a buffer with the input of a hash.
+func (h *rowHash[T]) macInput(buffer []byte, v *T, more [][]byte) []byte {
+	b := h.appendCovered(buffer[:0], v)
 	slices.SortFunc(more, slices.Compare[[]byte])
 	for _, row := range more {
 		b = appendField(b, row)

@@ -20,9 +20,10 @@ import (
 type column[T any] struct {
 	db.Column
 
-	value func(*T) any
-	dest  func(*T) any
-	role  role
+	value  func(*T) any
+	hashed func([]byte, *T) []byte // appends value to the input of a keyed hash, without allocating; nil if it would
+	dest   func(*T) any
+	role   role
 }
 
 // role is how a column takes part in reads and updates.
@@ -253,6 +254,7 @@ func textColumn[T any, S ~string](name string, of func(*T) *S) column[T] {
 	return column[T]{
 		Column: db.Column{Name: name, Kind: "text"},
 		value:  func(v *T) any { return string(*of(v)) },
+		hashed: func(b []byte, v *T) []byte { return appendField(b, *of(v)) },
 		dest:   func(v *T) any { return textDest[S]{of(v)} },
 	}
 }
@@ -261,6 +263,7 @@ func intColumn[T any, I ~int64 | ~int](name string, of func(*T) *I) column[T] {
 	return column[T]{
 		Column: db.Column{Name: name, Kind: "bigint"},
 		value:  func(v *T) any { return int64(*of(v)) },
+		hashed: func(b []byte, v *T) []byte { return appendNumber(b, int64(*of(v))) },
 		dest:   func(v *T) any { return intDest[I]{of(v)} },
 	}
 }
@@ -269,6 +272,7 @@ func flagColumn[T any](name string, of func(*T) *bool) column[T] {
 	return column[T]{
 		Column: db.Column{Name: name, Kind: "bigint"},
 		value:  func(v *T) any { return flag(*of(v)) },
+		hashed: func(b []byte, v *T) []byte { return appendNumber(b, flag(*of(v))) },
 		dest:   func(v *T) any { return (*flagDest)(of(v)) },
 	}
 }
@@ -278,6 +282,7 @@ func timeColumn[T any](name string, of func(*T) *time.Time) column[T] {
 	return column[T]{
 		Column: db.Column{Name: name, Kind: "bigint"},
 		value:  func(v *T) any { return micros(*of(v)) },
+		hashed: func(b []byte, v *T) []byte { return appendNumber(b, micros(*of(v))) },
 		dest:   func(v *T) any { return (*timeDest)(of(v)) },
 	}
 }
@@ -287,6 +292,7 @@ func idColumn[T any](name string, of func(*T) *payment.ID) column[T] {
 	return column[T]{
 		Column: db.Column{Name: name, Kind: "bytea"},
 		value:  func(v *T) any { return of(v)[:] },
+		hashed: func(b []byte, v *T) []byte { return appendField(b, of(v)[:]) },
 		dest:   func(v *T) any { return (*idDest)(of(v)) },
 	}
 }
@@ -294,14 +300,26 @@ func idColumn[T any](name string, of func(*T) *payment.ID) column[T] {
 // optionalIDColumn keeps an empty blob for the zero id.
 func optionalIDColumn[T any](name string, of func(*T) *payment.ID) column[T] {
 	c := idColumn(name, of)
-	c.value = func(v *T) any { return optionalID(*of(v)) }
+	c.value = func(v *T) any {
+		if id := of(v); !id.IsZero() {
+			return id[:]
+		}
+		return emptyBlob
+	}
+	c.hashed = func(b []byte, v *T) []byte { return appendField(b, optionalID(*of(v))) }
 	return c
 }
 
 func bytesColumn[T any, B ~[]byte](name string, of func(*T) *B) column[T] {
 	return column[T]{
 		Column: db.Column{Name: name, Kind: "bytea"},
-		value:  func(v *T) any { return blob(*of(v)) },
+		value: func(v *T) any {
+			if b := *of(v); len(b) > 0 {
+				return []byte(b)
+			}
+			return emptyBlob
+		},
+		hashed: func(b []byte, v *T) []byte { return appendField(b, *of(v)) },
 		dest:   func(v *T) any { return bytesDest[B]{of(v)} },
 	}
 }
@@ -442,13 +460,8 @@ func flag(b bool) int64 {
 	return 0
 }
 
-// blob is bytes to store: an empty blob for none, never NULL.
-func blob(b []byte) []byte {
-	if b == nil {
-		return []byte{}
-	}
-	return b
-}
+// emptyBlob is the stored form of no bytes, never NULL. Many columns have it: it is allocated once.
+var emptyBlob any = []byte{}
 
 // idOf reads an id column; a damaged one is the zero id, which matches nothing.
 func idOf(b []byte) payment.ID {

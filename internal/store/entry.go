@@ -1,7 +1,9 @@
 package store
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
+	"slices"
 	"time"
 
 	"github.com/porteira/porteira/internal/db"
@@ -30,12 +32,14 @@ func (h *entryHead) next(now time.Time) time.Time {
 // chainEntries gives the entries of a commit their hashes, each merchant's in their order.
 func (c *Changes) chainEntries(keys *db.Keyring) {
 	var buffer [512]byte
+	sums := make([]byte, 0, len(c.postings)/2*sha256.Size) // an entry has at least two lines
 	for rest := c.postings; len(rest) > 0; {
 		lines := entryOf(rest)
 		rest = rest[len(lines):]
 		last := &c.l.balances[lines[0].merchant].last
-		sum := keys.MAC(db.PurposeEntry, appendEntry(buffer[:0], last.hash, lines))
-		lines[0].entryHash, last.hash = sum[:], sum[:]
+		sums = keys.AppendMAC(sums, db.PurposeEntry, appendEntry(buffer[:0], last.hash, lines))
+		last.hash = slices.Clip(sums[len(sums)-sha256.Size:])
+		lines[0].entryHash = last.hash
 	}
 }
 
