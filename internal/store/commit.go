@@ -48,6 +48,7 @@ type Needs struct {
 type Loaded struct {
 	now      time.Time
 	newID    func() payment.ID
+	keys     *db.Keyring
 	inserted map[payment.ID]bool // new rows whose unique key was unused
 	orders   []NewOrder          // those of them that are orders
 
@@ -214,7 +215,7 @@ func (s *Store) apply(ctx context.Context, tx *db.Tx, n *Needs, capacity Capacit
 
 // load inserts unique keys and then reads and locks rows.
 func load(ctx context.Context, tx *db.Tx, n *Needs, capacity Capacity) (*Loaded, error) {
-	l := &Loaded{now: tx.Now, newID: tx.NewID, inserted: make(map[payment.ID]bool, len(n.payins.fresh)), capacity: capacity.clone()}
+	l := &Loaded{now: tx.Now, newID: tx.NewID, keys: tx.Keys(), inserted: make(map[payment.ID]bool, len(n.payins.fresh)), capacity: capacity.clone()}
 	for _, step := range []func(context.Context, *db.Tx, *Needs) error{
 		l.loadNodes, // a node that was declared dead claims nothing
 		l.loadFeeds,

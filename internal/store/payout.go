@@ -24,6 +24,7 @@ type payoutRow struct {
 	idempotencyKey string
 	damaged        bool   // see scanDuePayout
 	mac            []byte // keyed hash of approval and amount
+	compared       bool   // mac is from this process, or was compared with the row
 	forged         bool   // mac does not fit: the row was changed outside the gateway
 	signs          bool   // approval changes, and mac with it
 }
@@ -85,7 +86,6 @@ func scanPayout(keys *db.Keyring) func(db.Scanner) (*payoutRow, error) {
 }
 
 func (p *payoutRow) open(keys *db.Keyring) error {
-	p.forged = !payoutHash.authentic(keys, p, p.mac)
 	plain, err := keys.Open(beneficiary(p.Merchant, p.ID), p.beneficiary)
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func (s *Store) NewPayout(p payment.Payout, fingerprint []byte, idempotencyKey s
 	n := &NewPayout{payoutRow: payoutRow{
 		Payout: p, Fingerprint: fingerprint, idempotencyKey: idempotencyKey, beneficiary: s.Keys().Seal(beneficiary(p.Merchant, p.ID), plain),
 	}}
-	n.mac = payoutHash.mac(s.Keys(), &n.payoutRow)
+	n.mac, n.compared = payoutHash.mac(s.Keys(), &n.payoutRow), true
 	n.values = payoutTable.row(&n.payoutRow)
 	return n, nil
 }
@@ -255,13 +255,6 @@ func (l *Loaded) Payout(merchant, id payment.ID) (payment.Payout, bool) {
 	return payment.Payout{}, false
 }
 
-// PayoutForged reports whether the approval of a loaded payout, or what it pays, was changed outside
-// the gateway.
-func (l *Loaded) PayoutForged(merchant, id payment.ID) bool {
-	p := l.payouts.rows[Ref{merchant, id}]
-	return p != nil && p.forged
-}
-
 // PayoutByExternalID is a loaded payout, with the fingerprint of its request;
 // false if there is none.
 func (l *Loaded) PayoutByExternalID(merchant payment.ID, externalID string) (payment.Payout, []byte, bool) {
@@ -302,7 +295,10 @@ func (c *Changes) SetPayout(p payment.Payout) payment.Payout {
 	row := *c.l.payouts.rows[ref] // a copy: the row may be an operation's, which may run again
 	was := row.Version
 	p.UpdatedAt = c.l.now
-	row.signs = row.signs || p.Approval != row.Approval
+	if p.Approval != row.Approval {
+		row.signs = true
+		row.isForged(c.l.keys) // as it was loaded
+	}
 	row.Payout = p
 	c.l.payouts.rows[ref] = &row
 	c.payouts = append(c.payouts, payoutChange{&row, was})
@@ -346,7 +342,7 @@ func (c *Changes) savePayouts(ctx context.Context, tx *db.Tx) error {
 		rows := make([][]any, len(wave))
 		for i := range wave {
 			row := wave[i].row
-			if row.signs && !row.forged { // a forged row stays so
+			if row.signs && !row.isForged(tx.Keys()) { // a forged row stays so
 				row.mac = payoutHash.mac(tx.Keys(), row)
 			}
 			rows[i] = payoutUpdate.row(row, wave[i].was)

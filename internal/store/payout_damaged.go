@@ -32,6 +32,22 @@ func (l *Loaded) PayoutDamaged(merchant, id payment.ID) bool {
 	return p != nil && p.damaged
 }
 
+// PayoutForged reports whether the approval of a loaded payout, or what it pays, was changed outside
+// the gateway.
+func (l *Loaded) PayoutForged(merchant, id payment.ID) bool {
+	p := l.payouts.rows[Ref{merchant, id}]
+	return p != nil && p.isForged(l.keys)
+}
+
+// isForged compares the row with its keyed hash, once. Only a claim to send and a decision about the
+// approval need it: what else loads the row does not pay for it.
+func (p *payoutRow) isForged(keys *db.Keyring) bool {
+	if !p.compared {
+		p.forged, p.compared = !payoutHash.authentic(keys, p, p.mac), true
+	}
+	return p.forged
+}
+
 // ParkPayout stops the work on a loaded payout that is damaged. Its other columns stay as they
 // are, so that they can be repaired.
 func (c *Changes) ParkPayout(merchant, id payment.ID) {
