@@ -206,7 +206,7 @@ func (s *Store) apply(ctx context.Context, tx *db.Tx, n *Needs, capacity Capacit
 	if err != nil {
 		return Outcome{}, err
 	}
-	c := &Changes{l: l}
+	c := &Changes{l: l, postings: make([]posting, 0, 2*len(n.payouts.fresh))} // a payout holds its amount: two lines
 	if err := decide(l, c); err != nil {
 		return Outcome{}, err
 	}
