@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -197,10 +199,8 @@ func (d *DB) Statements() (list []string) {
 	})
 	d.sqlite.mu.Lock()
 	defer d.sqlite.mu.Unlock()
-	for text := range d.sqlite.stmts {
-		list = append(list, text)
-	}
-	return list
+	list = slices.AppendSeq(list, maps.Keys(d.sqlite.stmts))
+	return slices.AppendSeq(list, maps.Keys(d.sqlite.execs))
 }
 
 // Collect reads every row of a query with scan.

@@ -125,13 +125,8 @@ func (sqliteDialect) classify(err error) failure {
 // canceled: the driver would start a goroutine for each.
 type sqliteTransaction struct{ w *sqliteWriter }
 
-func (t *sqliteTransaction) exec(ctx context.Context, text string, args ...any) (sql.Result, error) {
-	ctx = context.WithoutCancel(ctx)
-	st, err := t.w.prepared(ctx, text)
-	if err != nil {
-		return nil, err
-	}
-	return st.ExecContext(ctx, args...)
+func (t *sqliteTransaction) exec(_ context.Context, text string, args ...any) (sql.Result, error) {
+	return t.w.exec(text, args)
 }
 
 func (t *sqliteTransaction) query(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
