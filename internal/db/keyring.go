@@ -20,8 +20,8 @@ import (
 const MasterKeyLength = 32
 
 // sealVersion begins every sealed value; then comes the id of its key, the nonce and the sealed
-// bytes (XAES-256-GCM).
-const sealVersion = 2
+// bytes (XChaCha20-Poly1305).
+const sealVersion = 3
 
 // sealHead is the length of version and key id, in bytes.
 const sealHead = 1 + 4
@@ -153,7 +153,7 @@ func (k *Keyring) Seal(a AssociatedData, plain []byte) []byte {
 	copy(out[1:], of.id[:])
 	k.random.Read(out[sealHead:nonce])
 	var buffer [96]byte
-	return of.seal(out, out[sealHead:nonce], plain, a.appendTo(buffer[:0]))
+	return of.AEAD.Seal(out, out[sealHead:nonce], plain, a.appendTo(buffer[:0]))
 }
 
 // Open decrypts what Seal made for the same cell; else ErrSealed.
@@ -167,7 +167,7 @@ func (k *Keyring) Open(a AssociatedData, sealed []byte) ([]byte, error) {
 			continue
 		}
 		var buffer [96]byte
-		plain, err := of.open(sealed[sealHead:nonce], sealed[nonce:], a.appendTo(buffer[:0]))
+		plain, err := of.AEAD.Open(nil, sealed[sealHead:nonce], sealed[nonce:], a.appendTo(buffer[:0]))
 		if err != nil {
 			return nil, fmt.Errorf("%w: %s.%s", ErrSealed, a.Table, a.Column)
 		}
