@@ -109,7 +109,7 @@ func (b *pixBank) questions() int { return 0 }
 
 func (b *pixBank) force(p *payment.Payin, action string) {
 	b.g.t.Helper()
-	_, err := b.Desk().ForceCharge(p.ExternalID, action, bankapi.ForceCharge{})
+	_, err := b.Handlers().ForceCharge(p.ExternalID, action, bankapi.ForceCharge{})
 	b.g.must(err)
 }
 
@@ -125,7 +125,7 @@ func (b *pixBank) failTransfer(p *payment.Payout) bool {
 	if !ok || o.State != bankapi.OrderProcessing {
 		return false
 	}
-	_, err = b.Desk().ForceTransfer(p.ExternalID, "fail")
+	_, err = b.Handlers().ForceTransfer(p.ExternalID, "fail")
 	b.g.must(err)
 	return true
 }
@@ -134,8 +134,8 @@ func (b *pixBank) panelRefund(p *payment.Payin, amount money.Cents) {
 	b.g.t.Helper()
 	c, _, err := b.PeekCharge(p.ExternalID)
 	b.g.must(err)
-	id := strings.ReplaceAll(b.Desk().NewID(), "-", "")
-	_, err = b.Desk().PutRefund(bankapi.RefundRequest{ExternalID: id, PaymentID: c.Payments[0].ID, Amount: amount}, "")
+	id := strings.ReplaceAll(b.Handlers().NewID(), "-", "")
+	_, err = b.Handlers().PutRefund(bankapi.RefundRequest{ExternalID: id, PaymentID: c.Payments[0].ID, Amount: amount}, "")
 	b.g.must(err)
 }
 
@@ -200,7 +200,7 @@ func (b *pixBank) refunds(p *payment.Payin) map[string][]money.Cents {
 
 func (b *pixBank) holds() money.Cents {
 	b.g.t.Helper()
-	v, err := b.Desk().Balance()
+	v, err := b.Handlers().Balance()
 	b.g.must(err)
 	return v.Amount
 }

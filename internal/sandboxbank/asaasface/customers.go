@@ -23,7 +23,7 @@ type customer struct {
 }
 
 func (f *Face) showCustomer(n *customerNote) customer {
-	return customer{"customer", n.ID, dayOf(f.desk.Now()), "SANDBOX", n.Document, orNull(n.Reference), n.Silent, false}
+	return customer{"customer", n.ID, dayOf(f.handlers.Now()), "SANDBOX", n.Document, orNull(n.Reference), n.Silent, false}
 }
 
 func (f *Face) postCustomer(c *call) (any, error) {
@@ -34,7 +34,7 @@ func (f *Face) postCustomer(c *call) (any, error) {
 	if r.Name == "" || len(r.Document) != 11 && len(r.Document) != 14 {
 		return nil, refuse("invalid_object", "O CPF ou CNPJ informado é inválido.")
 	}
-	n := &customerNote{ID: "cus_" + strings.ReplaceAll(f.desk.NewID(), "-", ""), Document: r.Document, Reference: r.Reference, Silent: r.Silent}
+	n := &customerNote{ID: "cus_" + strings.ReplaceAll(f.handlers.NewID(), "-", ""), Document: r.Document, Reference: r.Reference, Silent: r.Silent}
 	if err := f.book.write(note{Customer: n}); err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ const (
 type Face struct {
 	Options
 
-	desk     sandboxbank.Desk
+	handlers sandboxbank.Handlers
 	book     *book
 	handler  http.Handler
 	failures failures
@@ -67,7 +67,7 @@ func Open(o Options) (*Face, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Face{Options: o, desk: o.Bank.Desk(), book: b}
+	f := &Face{Options: o, handlers: o.Bank.Handlers(), book: b}
 	f.handler = f.routes()
 	o.Bank.SetNotifyURL(noticeURL)
 	return f, nil
@@ -184,7 +184,7 @@ const requestLimit = 64 << 10
 func (f *Face) authenticated(next func(w http.ResponseWriter, c *call)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		want, got := sha256.Sum256([]byte(f.Key)), sha256.Sum256([]byte(r.Header.Get("access_token")))
-		if subtle.ConstantTimeCompare(want[:], got[:]) != 1 || strings.HasPrefix(r.URL.Path, "/v3/") && f.desk.CredentialsRefused() {
+		if subtle.ConstantTimeCompare(want[:], got[:]) != 1 || strings.HasPrefix(r.URL.Path, "/v3/") && f.handlers.CredentialsRefused() {
 			respond(w, nil, errToken)
 			return
 		}
@@ -215,7 +215,7 @@ const lateBy = 3 * time.Second
 
 // serveWithFaults serves a call with its operation's next fault, if there is one.
 func (f *Face) serveWithFaults(w http.ResponseWriter, c *call, op bankapi.Operation, next serve) {
-	c.fault = f.desk.Fault(op)
+	c.fault = f.handlers.Fault(op)
 	switch c.fault {
 	case bankapi.Later:
 		w.Header().Set("RateLimit-Reset", "5")
@@ -248,7 +248,7 @@ func (f *Face) serveWithFaults(w http.ResponseWriter, c *call, op bankapi.Operat
 		text := encode(body)
 		write(w, http.StatusOK, text[:len(text)/2])
 	case bankapi.Late:
-		f.desk.Pause(c.Context(), lateBy)
+		f.handlers.Pause(c.Context(), lateBy)
 		respond(w, body, err)
 	default:
 		respond(w, body, err)
@@ -257,7 +257,7 @@ func (f *Face) serveWithFaults(w http.ResponseWriter, c *call, op bankapi.Operat
 
 // hangUp waits until the caller gives up or the bank closes, and ends the connection.
 func (f *Face) hangUp(c *call) {
-	f.desk.Pause(c.Context(), -1)
+	f.handlers.Pause(c.Context(), -1)
 	panic(http.ErrAbortHandler)
 }
 

@@ -275,7 +275,7 @@ func (f *Face) postWebhook(c *call) (any, error) {
 	if len(f.book.webhooks()) >= webhooksMax {
 		return nil, refuse("invalid_action", "O limite de webhooks foi atingido.")
 	}
-	return f.setWebhook(c, &webhookNote{ID: f.desk.NewID()})
+	return f.setWebhook(c, &webhookNote{ID: f.handlers.NewID()})
 }
 
 func (f *Face) putWebhook(c *call) (any, error) {
@@ -302,7 +302,7 @@ func (f *Face) setWebhook(c *call, n *webhookNote) (any, error) {
 	if err := f.book.write(note{Webhook: n}); err != nil {
 		return nil, err
 	}
-	f.desk.Wake()
+	f.handlers.Wake()
 	return showWebhook(n), nil
 }
 

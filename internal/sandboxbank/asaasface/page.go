@@ -39,7 +39,7 @@ func (f *Face) showPage(w http.ResponseWriter, r *http.Request) {
 		Open, Card     bool
 	}{money.Cents(v.Value).BRL(), v.Status, 0, open, n.Method == methodCard}
 	if n.Parts > 1 { // they are paid together
-		c, err := f.desk.Charge(n.Charge)
+		c, err := f.handlers.Charge(n.Charge)
 		if err != nil {
 			http.Error(w, "erro", http.StatusInternalServerError)
 			return
@@ -76,7 +76,7 @@ func (f *Face) payOnPage(w http.ResponseWriter, r *http.Request) {
 
 // payByCard makes the next attempt to pay all instalments of a charge.
 func (f *Face) payByCard(n *paymentNote, result bankapi.CardResult) error {
-	c, err := f.desk.Charge(n.Charge)
+	c, err := f.handlers.Charge(n.Charge)
 	if err != nil {
 		return err
 	}
@@ -84,6 +84,6 @@ func (f *Face) payByCard(n *paymentNote, result bankapi.CardResult) error {
 		Terms:  bankapi.ChargeTerms{Method: bankapi.MethodCreditCard, Amount: c.Amount, ExpiresAt: c.ExpiresAt},
 		Result: result, Card: bankapi.Card{Brand: "visa", Last4: "1111", Installments: n.Parts},
 	}
-	_, err = f.desk.PutCard(n.Charge, c.Attempt+1, attempt)
+	_, err = f.handlers.PutCard(n.Charge, c.Attempt+1, attempt)
 	return err
 }

@@ -157,7 +157,7 @@ func orNull(s string) *string {
 func (f *Face) terms(r *newPayment, total money.Cents) bankapi.ChargeTerms {
 	t := bankapi.ChargeTerms{
 		Method: bankapi.Method(r.BillingType), Amount: total, Installments: r.InstallmentCount,
-		ExpiresAt: f.desk.Now().AddDate(2, 0, 0), MerchantName: "ASAAS SANDBOX",
+		ExpiresAt: f.handlers.Now().AddDate(2, 0, 0), MerchantName: "ASAAS SANDBOX",
 	}
 	if r.BillingType == methodBill {
 		t.DueDate = r.DueDate
@@ -178,7 +178,7 @@ func (f *Face) checkPayment(r *newPayment, total money.Cents) error {
 		return refuse("invalid_value", "O valor da cobrança é menor que o mínimo.")
 	case r.InstallmentCount != 0 && (r.BillingType != methodCard || r.InstallmentCount < 2 || r.InstallmentCount > 21 || r.Value != 0):
 		return refuse("invalid_installmentCount", "O número de parcelas é inválido.")
-	case err != nil || r.DueDate < dayOf(f.desk.Now()):
+	case err != nil || r.DueDate < dayOf(f.handlers.Now()):
 		return refuse("invalid_dueDate", "A data de vencimento é inválida.")
 	case len(r.Description) > 500*4 || len(r.Reference) > 255:
 		return refuse("invalid_object", "Um dos campos é longo demais.")
@@ -198,8 +198,8 @@ func (f *Face) postPayment(c *call) (any, error) {
 	if err := f.checkPayment(&r, total); err != nil {
 		return nil, err
 	}
-	id := strings.ReplaceAll(f.desk.NewID(), "-", "")
-	if _, err := f.desk.PutCharge(id, f.terms(&r, total), c.fault); err != nil {
+	id := strings.ReplaceAll(f.handlers.NewID(), "-", "")
+	if _, err := f.handlers.PutCharge(id, f.terms(&r, total), c.fault); err != nil {
 		return nil, err
 	}
 	parts := max(1, r.InstallmentCount)
@@ -207,7 +207,7 @@ func (f *Face) postPayment(c *call) (any, error) {
 	for i := range parts {
 		n := &paymentNote{
 			ID: "pay_" + id, Charge: id, Part: i + 1, Parts: parts, Customer: r.Customer, Method: r.BillingType,
-			Value: total / money.Cents(parts), Created: dayOf(f.desk.Now()), Due: r.DueDate, Description: r.Description, Reference: r.Reference,
+			Value: total / money.Cents(parts), Created: dayOf(f.handlers.Now()), Due: r.DueDate, Description: r.Description, Reference: r.Reference,
 		}
 		if parts > 1 {
 			n.ID, n.Installment, n.Due = "pay_"+id+"_"+strconv.Itoa(i+1), "ins_"+id, addDays(r.DueDate, 30*i)
@@ -225,7 +225,7 @@ func (f *Face) postPayment(c *call) (any, error) {
 
 // show is a charge as the bank has it now.
 func (f *Face) show(n *paymentNote) (*payment, error) {
-	c, err := f.desk.Charge(n.Charge)
+	c, err := f.handlers.Charge(n.Charge)
 	if err != nil {
 		return nil, err
 	}
@@ -250,7 +250,7 @@ func (f *Face) show(n *paymentNote) (*payment, error) {
 
 // setStatus derives the status and dates of a charge from the bank's.
 func (f *Face) setStatus(v *payment, n *paymentNote, c *bankapi.Charge) {
-	today := dayOf(f.desk.Now())
+	today := dayOf(f.handlers.Now())
 	if len(c.Payments) == 0 {
 		switch {
 		case c.State == bankapi.ChargeAnalysis:
@@ -372,7 +372,7 @@ func (f *Face) deletePayment(c *call) (any, error) {
 	if n.Deleted {
 		return nil, errNotFound
 	}
-	if _, err := f.desk.CancelCharge(n.Charge); err != nil {
+	if _, err := f.handlers.CancelCharge(n.Charge); err != nil {
 		return nil, refuse("invalid_action", "Esta cobrança não pode ser removida.")
 	}
 	n.Deleted = true
@@ -390,7 +390,7 @@ func (f *Face) getPix(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	charge, err := f.desk.Charge(n.Charge)
+	charge, err := f.handlers.Charge(n.Charge)
 	if err != nil {
 		return nil, err
 	}
@@ -417,7 +417,7 @@ func (f *Face) getBill(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	charge, err := f.desk.Charge(n.Charge)
+	charge, err := f.handlers.Charge(n.Charge)
 	if err != nil {
 		return nil, err
 	}
@@ -432,7 +432,7 @@ func (f *Face) getBill(c *call) (any, error) {
 }
 
 func (f *Face) getTransaction(c *call) (any, error) {
-	charge, err := f.desk.Charge(c.PathValue("id"))
+	charge, err := f.handlers.Charge(c.PathValue("id"))
 	if err != nil || len(charge.Payments) == 0 || charge.Payments[0].EndToEndID == "" {
 		return nil, errNotFound
 	}
@@ -467,14 +467,14 @@ func (f *Face) confirm(c *call) (any, error) {
 
 // pay pays a charge in full, once.
 func (f *Face) pay(n *paymentNote) error {
-	charge, err := f.desk.Charge(n.Charge)
+	charge, err := f.handlers.Charge(n.Charge)
 	if err != nil {
 		return err
 	}
 	if len(charge.Payments) > 0 || n.Deleted {
 		return refuse("invalid_action", "Esta cobrança não pode ser confirmada.")
 	}
-	_, err = f.desk.ForceCharge(n.Charge, "pay", bankapi.ForceCharge{})
+	_, err = f.handlers.ForceCharge(n.Charge, "pay", bankapi.ForceCharge{})
 	return err
 }
 
@@ -491,7 +491,7 @@ func (f *Face) panelPayment(c *call) (any, error) {
 		}
 		return f.show(&n)
 	}
-	if _, err := f.desk.ForceCharge(n.Charge, c.PathValue("action"), bankapi.ForceCharge{}); err != nil {
+	if _, err := f.handlers.ForceCharge(n.Charge, c.PathValue("action"), bankapi.ForceCharge{}); err != nil {
 		return nil, err
 	}
 	return f.show(&n)

@@ -13,7 +13,7 @@ import (
 func (f *Face) refunds(n *paymentNote) ([]refundView, error) {
 	var list []refundView
 	for _, r := range slices.Backward(f.book.refundsOf(n.ID)) {
-		o, err := f.desk.Order(bankapi.SubjectRefund, r.ID)
+		o, err := f.handlers.Order(bankapi.SubjectRefund, r.ID)
 		if errors.Is(err, bankapi.CodeRefundUnknown) && r.Unconfirmed {
 			list = append(list, refundView{DateCreated: r.Created, Status: "AWAITING_CRITICAL_ACTION_AUTHORIZATION", Value: reais(r.Value), Description: orNull(r.Description)})
 			continue
@@ -52,7 +52,7 @@ func (f *Face) postRefund(c *call) (any, error) {
 	if err := c.decode(&r); err != nil {
 		return nil, err
 	}
-	charge, err := f.desk.Charge(n.Charge)
+	charge, err := f.handlers.Charge(n.Charge)
 	if err != nil {
 		return nil, err
 	}
@@ -75,15 +75,15 @@ func (f *Face) postRefund(c *call) (any, error) {
 	if r.Value < 1 || money.Cents(r.Value) > left {
 		return nil, refuse("invalid_value", "O valor do estorno é maior que o valor disponível.")
 	}
-	id := strings.ReplaceAll(f.desk.NewID(), "-", "")
-	made := &refundNote{ID: id, Payment: n.ID, Value: money.Cents(r.Value), Created: timeOf(f.desk.Now()), Description: r.Description, Unconfirmed: f.critical.Load()}
+	id := strings.ReplaceAll(f.handlers.NewID(), "-", "")
+	made := &refundNote{ID: id, Payment: n.ID, Value: money.Cents(r.Value), Created: timeOf(f.handlers.Now()), Description: r.Description, Unconfirmed: f.critical.Load()}
 	if err := f.book.write(note{Refund: made}); err != nil { // first: the bank's notice needs it
 		return nil, err
 	}
 	if made.Unconfirmed {
 		return f.show(&n)
 	}
-	_, err = f.desk.PutRefund(bankapi.RefundRequest{ExternalID: id, PaymentID: charge.Payments[0].ID, Amount: money.Cents(r.Value)}, c.fault)
+	_, err = f.handlers.PutRefund(bankapi.RefundRequest{ExternalID: id, PaymentID: charge.Payments[0].ID, Amount: money.Cents(r.Value)}, c.fault)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (f *Face) postRefund(c *call) (any, error) {
 
 // confirmRefunds confirms the refunds of a charge that wait for a person.
 func (f *Face) confirmRefunds(n *paymentNote) error {
-	charge, err := f.desk.Charge(n.Charge)
+	charge, err := f.handlers.Charge(n.Charge)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (f *Face) confirmRefunds(n *paymentNote) error {
 		if !r.Unconfirmed {
 			continue
 		}
-		if _, err := f.desk.PutRefund(bankapi.RefundRequest{ExternalID: r.ID, PaymentID: charge.Payments[0].ID, Amount: r.Value}, ""); err != nil {
+		if _, err := f.handlers.PutRefund(bankapi.RefundRequest{ExternalID: r.ID, PaymentID: charge.Payments[0].ID, Amount: r.Value}, ""); err != nil {
 			return err
 		}
 	}

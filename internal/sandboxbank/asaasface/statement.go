@@ -38,7 +38,7 @@ func (f *Face) movements() ([]movementNote, error) {
 	var notes []note
 	for i := range wanted {
 		if v := &wanted[i]; !f.book.moved(v.Key) {
-			v.ID, v.Day = f.desk.NewID(), dayOf(f.desk.Now())
+			v.ID, v.Day = f.handlers.NewID(), dayOf(f.handlers.Now())
 			notes = append(notes, note{Movement: v})
 		}
 	}
@@ -60,7 +60,7 @@ func (f *Face) fees() (list []movementNote, err error) {
 			return nil, err
 		}
 		// A card's fee is charged when it is credited or, if that never happens, when all of it was taken.
-		if v.ClientPaymentDate != nil && (v.credited(dayOf(f.desk.Now())) || v.Status == statusRefunded) {
+		if v.ClientPaymentDate != nil && (v.credited(dayOf(f.handlers.Now())) || v.Status == statusRefunded) {
 			list = append(list, movementNote{Key: "payment " + n.ID, Type: typePaymentFee, Value: money.Cents(v.NetValue - v.Value)})
 		}
 		refunds, err := f.refundFees(n)
@@ -82,7 +82,7 @@ func (f *Face) fees() (list []movementNote, err error) {
 
 func (f *Face) refundFees(n *paymentNote) (list []movementNote, err error) {
 	for _, r := range f.book.refundsOf(n.ID) {
-		o, err := f.desk.Order(bankapi.SubjectRefund, r.ID)
+		o, err := f.handlers.Order(bankapi.SubjectRefund, r.ID)
 		switch {
 		case errors.Is(err, bankapi.CodeRefundUnknown):
 			continue // delayed
@@ -129,7 +129,7 @@ func (f *Face) listMovements(c *call) (any, error) {
 // getBalance is the money of the account: the bank's balance less the fees, and without card
 // payments that are not credited yet.
 func (f *Face) getBalance(*call) (any, error) {
-	bank, err := f.desk.Balance()
+	bank, err := f.handlers.Balance()
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func (f *Face) getBalance(*call) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if v.ClientPaymentDate != nil && !v.credited(dayOf(f.desk.Now())) && v.Status != statusRefunded {
+		if v.ClientPaymentDate != nil && !v.credited(dayOf(f.handlers.Now())) && v.Status != statusRefunded {
 			balance -= money.Cents(v.Value) - taken(v)
 		}
 	}

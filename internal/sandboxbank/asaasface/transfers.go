@@ -62,12 +62,12 @@ func (f *Face) postTransfer(c *call) (any, error) {
 	}
 	id := r.Reference
 	if !bankapi.IsExternalID(id) {
-		id = strings.ReplaceAll(f.desk.NewID(), "-", "")
+		id = strings.ReplaceAll(f.handlers.NewID(), "-", "")
 		if err := f.book.write(note{Transfer: &transferNote{id, r.Reference}}); err != nil {
 			return nil, err
 		}
 	}
-	o, err := f.desk.PutTransfer(bankapi.TransferRequest{
+	o, err := f.handlers.PutTransfer(bankapi.TransferRequest{
 		ExternalID: id, Amount: money.Cents(r.Value), KeyType: r.KeyType, Key: r.Key, Name: "-", Document: "-",
 	}, c.fault)
 	if err != nil {
@@ -98,7 +98,7 @@ func (f *Face) showTransfer(e *bankapi.TransferEntry) *transfer {
 
 // failReason is why a transfer failed; "" if it was not authorised.
 func (f *Face) failReason(e *bankapi.TransferEntry) string {
-	o, err := f.desk.Order(bankapi.SubjectTransfer, e.ExternalID)
+	o, err := f.handlers.Order(bankapi.SubjectTransfer, e.ExternalID)
 	if err != nil || o.ID != e.ID || o.Failure == nil || o.Failure.Code == string(bankapi.CodeConsentRefused) || o.Failure.Code == string(bankapi.CodeConsentMissing) {
 		return ""
 	}
@@ -108,7 +108,7 @@ func (f *Face) failReason(e *bankapi.TransferEntry) string {
 // transfersOf lists transfers, the newest first.
 func (f *Face) transfersOf(externalID string) (list []bankapi.TransferEntry, err error) {
 	for cursor := ""; ; {
-		page, err := f.desk.Transfers(externalID, cursor)
+		page, err := f.handlers.Transfers(externalID, cursor)
 		if err != nil {
 			return nil, err
 		}
@@ -162,7 +162,7 @@ func (f *Face) panelTransfer(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := f.desk.ForceTransfer(e.ExternalID, c.PathValue("action")); err != nil {
+	if _, err := f.handlers.ForceTransfer(e.ExternalID, c.PathValue("action")); err != nil {
 		if errors.Is(err, bankapi.CodeNotFound) {
 			return nil, errNotFound
 		}
