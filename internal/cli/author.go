@@ -29,7 +29,7 @@ func (c *author) author() (actor.Author, error) {
 	return actor.NewAuthor(who, c.Reason)
 }
 
-// named is the author of a decision about money, which does not take the login name: several persons
+// named is the author of a decision about money, which does not take the login name: several people
 // may share one.
 func (c *author) named() (actor.Author, error) {
 	if strings.TrimSpace(c.As) == "" {

@@ -44,7 +44,7 @@ type caseView struct {
 	StopsAccount string     `json:"stopsAccount,omitempty"` // whose payouts are not sent while it is open
 	Resolution   string     `json:"resolution,omitempty"`
 	ClosedAt     *time.Time `json:"closedAt,omitempty"`
-	ClosedBy     []string   `json:"closedBy,omitempty"` // the persons; empty if nobody decided
+	ClosedBy     []string   `json:"closedBy,omitempty"` // the people; empty if nobody decided
 	Reason       string     `json:"reason,omitempty"`
 }
 

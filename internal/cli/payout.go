@@ -45,7 +45,7 @@ type decidedPayout struct {
 	Approval    payment.Approval `json:"approval"`
 	Amount      money.Cents      `json:"amount"`          // cents
 	Recorded    bool             `json:"recorded"`        // by this command; else it was decided before
-	Given       int64            `json:"approvalsGiven"`  // by different persons
+	Given       int64            `json:"approvalsGiven"`  // by different people
 	Needed      int64            `json:"approvalsNeeded"` // of them
 	Record      []approvalView   `json:"record"`
 }

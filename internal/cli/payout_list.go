@@ -62,7 +62,7 @@ type payoutShow struct {
 type payoutDetail struct {
 	orderView
 
-	Given  int64          `json:"approvalsGiven"`  // by different persons
+	Given  int64          `json:"approvalsGiven"`  // by different people
 	Needed int64          `json:"approvalsNeeded"` // of them; 0 if none is
 	Record []approvalView `json:"record"`          // of the approval
 }

@@ -62,7 +62,7 @@ func (s *shell) dev(use func(base string), args ...string) {
 	}
 }
 
-// A decision says whether it counted, who decided before, and how many persons are missing.
+// A decision says whether it counted, who decided before, and how many people are missing.
 func TestPayoutDecisionsByPersons(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

@@ -382,10 +382,10 @@ func (v *recordReport) confirmed(l *store.Loaded, c *store.Changes, p *payment.P
 	if v.effect.Confirm == 0 || s.Evidence == idInUse {
 		return true
 	}
-	text, noted := strings.CutPrefix(s.Evidence, notFoundOnce)
+	text, notFoundBefore := strings.CutPrefix(s.Evidence, notFoundOnce)
 	first, err := time.Parse(time.RFC3339, text)
 	switch {
-	case noted && err == nil && !first.After(l.Now()):
+	case notFoundBefore && err == nil && !first.After(l.Now()):
 		if again := first.Add(v.effect.Confirm); l.Now().Before(again) {
 			p.NextAt = again
 			c.SetPayout(*p)

@@ -48,7 +48,7 @@ func needsConsent(v *Resolve, n *store.Needs) {
 	}
 }
 
-// persons is how many persons must decide. One is enough in two cases:
+// persons is how many people must decide. One is enough in two cases:
 //   - A payout is sent again at an account that is proved to ask for our consent. If the processor
 //     has a transfer of it nevertheless, one of the two is executed.
 //   - The money names the pay-in that it pays.
@@ -62,7 +62,7 @@ func (v *Resolve) persons(l *store.Loaded) int {
 	return v.rule.Persons
 }
 
-// Possible lists the resolutions of a case, with the number of persons that each takes now.
+// Possible lists the resolutions of a case, with the number of people that each takes now.
 func (s *Service) Possible(ctx context.Context, c *store.Case) ([]Option, error) {
 	list := Possible(c)
 	for i := range list {

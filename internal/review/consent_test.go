@@ -73,7 +73,7 @@ func (d *desk) notFound() (payment.Payout, store.Case) {
 	return p, d.only(store.CasePayoutUnknown)
 }
 
-// wantPersons compares how many persons must decide to send a payout again.
+// wantPersons compares how many people must decide to send a payout again.
 func (d *desk) wantPersons(v *store.Case, want int) {
 	d.T.Helper()
 	list, err := d.reviews.Possible(d.T.Context(), v)
@@ -170,7 +170,7 @@ func TestTwoPersonsResendWithoutProof(t *testing.T) {
 	}
 }
 
-// The number of persons is checked in the commit of the decision: the proof may have ended
+// The number of people is checked in the commit of the decision: the proof may have ended
 // since it was prepared.
 func TestProofEndsBeforeTheDecision(t *testing.T) {
 	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {

@@ -88,15 +88,15 @@ func needsDamaged(v *Resolve, n *store.Needs) {
 // answer, or still in progress, is not parked for that: look-ups continue.
 func hasParkingCase(l *store.Loaded, p *payment.Payout) bool {
 	return len(l.OpenCasesAbout(p.Merchant, p.ID, store.CaseContradiction)) > 0 ||
-		slices.ContainsFunc(l.OpenCasesAbout(p.Merchant, p.ID, store.CasePayoutUnknown), func(v store.Case) bool { return parks(v.Params.Reason()) })
+		slices.ContainsFunc(l.OpenCasesAbout(p.Merchant, p.ID, store.CasePayoutUnknown), func(v store.Case) bool { return needsReview(v.Params.Reason()) })
 }
 
 // hasParkingRefundCase is hasParkingCase for the part of a refund.
 func hasParkingRefundCase(l *store.Loaded, p *payment.RefundPart) bool {
-	return slices.ContainsFunc(outgoing.CasesOfPart(l, p, store.CaseRefundUnknown), func(v store.Case) bool { return parks(store.CaseReason(v.Params["cause"])) })
+	return slices.ContainsFunc(outgoing.CasesOfPart(l, p, store.CaseRefundUnknown), func(v store.Case) bool { return needsReview(store.CaseReason(v.Params["cause"])) })
 }
 
-func parks(reason store.CaseReason) bool {
+func needsReview(reason store.CaseReason) bool {
 	return reason != store.ReasonNoAnswer && reason != store.ReasonStillProcessing && reason != store.ReasonUnconfirmed
 }
 

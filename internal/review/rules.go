@@ -165,7 +165,7 @@ func find(v *store.Case, how store.Resolution) (*rule, bool) {
 }
 
 // Possible lists the resolutions of a case. The subject also decides whether one is
-// possible now, and by how many persons: see [Service.Possible].
+// possible now, and by how many people: see [Service.Possible].
 func Possible(v *store.Case) []Option {
 	var list []Option
 	for i := range rules {

@@ -158,7 +158,7 @@ func (s *simulation) resolveDamaged() (any bool) {
 }
 
 // retryNotices retries the notices that were given up: a listed refund waits while the outcome of
-// another one is unknown, which persons decide.
+// another one is unknown, which people decide.
 func (s *simulation) retryNotices() {
 	s.retryCases(`kind = 'notice' AND params LIKE '%"not_confirmed"%'`, "the refund is decided")
 }

@@ -12,7 +12,7 @@
 //
 // Merchants refund what was paid, and so does the bank's own panel. One of them has limits, and
 // payouts that wait for approval; some have webhook endpoints, which are down for hours, are
-// disabled, deleted or get a new secret. In most runs persons decide the cases about payouts and
+// disabled, deleted or get a new secret. In most runs people decide the cases about payouts and
 // refunds of unknown outcome, by the bank's own records; in some they err, and release payouts that
 // are paid later.
 //

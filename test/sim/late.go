@@ -14,7 +14,7 @@ import (
 // paidAfterRelease is the cause of cases about payouts that were paid after their release.
 const paidAfterRelease = string(store.ReasonPaidAfterRelease)
 
-// mistake lets persons err, in some runs: they release a payout or a refund that the bank has paid, or
+// mistake lets people err, in some runs: they release a payout or a refund that the bank has paid, or
 // that waits there and is in no statement yet.
 func (s *simulation) mistake(v *unknownOutcome, r *review.Request) bool {
 	if v.cause == otherAmount || v.cause == otherPayment || r.How != "" && r.How != store.ResolvedPaid || !s.chance(s.plan.mistakes) {
@@ -25,7 +25,7 @@ func (s *simulation) mistake(v *unknownOutcome, r *review.Request) bool {
 	return true
 }
 
-// bookLate lets persons resolve the cases about payouts that were paid after their release, at the
+// bookLate lets people resolve the cases about payouts that were paid after their release, at the
 // expense of the merchant or the platform; it reports whether they resolved any.
 func (s *simulation) bookLate() (booked bool) {
 	if len(s.mistaken) == 0 || s.damaged != nil {

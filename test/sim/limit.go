@@ -116,7 +116,7 @@ func (s *simulation) scheduleDecision(o *order, a *answer) {
 	s.after(s.between(0, 90*time.Second), func() { m.decide(o) })
 }
 
-// decide decides about a payout that waits for approval, as other persons or as its own
+// decide decides about a payout that waits for approval, as other people or as its own
 // credential.
 func (m *merchant) decide(o *order) {
 	s := m.sim

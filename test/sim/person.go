@@ -14,10 +14,10 @@ import (
 	"github.com/porteira/porteira/test/sim/checker"
 )
 
-// Persons decide the cases about payouts and refunds of unknown outcome: each of them asks the bank
+// People decide the cases about payouts and refunds of unknown outcome: each of them asks the bank
 // what it has under the order's id, and decides by that.
 
-// The operator's persons.
+// The operator's people.
 const (
 	operatorActor = "an operator"
 	firstPerson   = "ana"
@@ -41,14 +41,14 @@ var resendable = map[bankapi.Subject][]string{
 	bankapi.SubjectRefund:   {string(store.ReasonNoAnswer), string(store.ReasonNotIdempotent), "other_part"},
 }
 
-// decidesEvery is how often persons look at the open cases, and confirmsWithin how long the
+// decidesEvery is how often people look at the open cases, and confirmsWithin how long the
 // second one takes.
 const (
 	decidesEvery   = 20 * time.Second
 	confirmsWithin = 45 * time.Second
 )
 
-// schedulePersons lets persons look at the cases until the faults stop.
+// schedulePersons lets people look at the cases until the faults stop.
 func (s *simulation) schedulePersons() {
 	if !s.plan.persons {
 		return

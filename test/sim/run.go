@@ -246,7 +246,7 @@ func (s *simulation) drain() {
 	}
 }
 
-// resolveAll resolves the cases about damage that are left, and lets persons decide.
+// resolveAll resolves the cases about damage that are left, and lets people decide.
 func (s *simulation) resolveAll() (found bool) {
 	s.perform(func() { found = s.resolveDamaged() })
 	s.perform(func() {

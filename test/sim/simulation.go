@@ -64,7 +64,7 @@ type simulation struct {
 	endpoints  []*endpoint
 	oldAnswers map[string][]byte   // of look-ups, by [bankCall.subject]
 	deciding   map[payment.ID]bool // cases of which one of two people has decided
-	mistaken   map[string]bool     // external ids of payouts and parts of refunds that persons released although they were paid
+	mistaken   map[string]bool     // external ids of payouts and parts of refunds that people released although they were paid
 	undecided  map[payment.ID]bool // cases that were seen, and whether nobody decides them
 
 	raw        *sql.DB // the checker's own connection

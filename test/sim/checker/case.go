@@ -195,7 +195,7 @@ func (c *Checker) isSubject(v *reviewCase, want string) bool {
 	}
 }
 
-// checkDecision checks that a payout became what persons have decided.
+// checkDecision checks that a payout became what people have decided.
 func (c *Checker) checkDecision(v *reviewCase) {
 	o := v.order
 	last := &sendRow{}
@@ -212,7 +212,7 @@ func (c *Checker) checkDecision(v *reviewCase) {
 		fits = o.status == "PROCESSING" && (o.step == "queued" || o.step == "unknown") && (len(o.sends) == 0 || last.outcome == "not_found" || noEffect(last.outcome))
 	}
 	if !fits {
-		c.violatef(Progress, o, "persons decided %s; the step is %s, the last send is %q", v.resolution, o.step, last.outcome)
+		c.violatef(Progress, o, "people decided %s; the step is %s, the last send is %q", v.resolution, o.step, last.outcome)
 	}
 }
 
@@ -230,7 +230,7 @@ func (c *Checker) checkRefundDecision(v *reviewCase) {
 		fits = p.step == "queued" && p.outcome == "not_found"
 	}
 	if !fits {
-		c.violatef(Progress, v.order, "persons decided %s about a part of the refund, which is %+v", v.resolution, p)
+		c.violatef(Progress, v.order, "people decided %s about a part of the refund, which is %+v", v.resolution, p)
 	}
 }
 

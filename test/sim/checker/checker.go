@@ -34,7 +34,7 @@ type Options struct {
 	RefundsFee func(merchant string) bool
 	// Limits, if not nil, are the limits of a merchant.
 	Limits func(merchant string) Limits
-	// Mistaken, if not nil, reports whether persons decided wrongly that the payout of an external id
+	// Mistaken, if not nil, reports whether people decided wrongly that the payout of an external id
 	// was not paid.
 	Mistaken func(externalID string) bool
 	// Receivable, if not nil, is called with what happened to a receivable: added, settled,

@@ -297,11 +297,11 @@ var corruptions = []struct {
 		addCase + "SELECT merchant_id, $1, 'contradiction', id, amount, '{}', '', 1, 0, 0, '' FROM payouts WHERE reference_id = 'out-new'"}},
 	{"a case with unreadable parameters", Progress, "has parameters", []string{
 		addCase + "SELECT merchant_id, $1, 'contradiction', id, amount, 'prose', '', 1, 0, 0, '' FROM payouts WHERE reference_id = 'out-new'"}},
-	{"a payout that was paid decided as not paid", Progress, "persons decided release", []string{
+	{"a payout that was paid decided as not paid", Progress, "people decided release", []string{
 		addCase + "SELECT merchant_id, $1, 'payout_unknown', id, amount, '{\"reason\":\"x\"}', 'release', 1, 1, 0, '' FROM payouts WHERE reference_id = 'out-done'"}},
-	{"a payout that was paid decided to be sent again", Progress, "persons decided resend", []string{
+	{"a payout that was paid decided to be sent again", Progress, "people decided resend", []string{
 		addCase + "SELECT merchant_id, $1, 'payout_unknown', id, amount, '{\"reason\":\"x\"}', 'resend', 1, 1, 0, '' FROM payouts WHERE reference_id = 'out-done'"}},
-	{"a payout in flight decided as paid", Progress, "persons decided paid", []string{
+	{"a payout in flight decided as paid", Progress, "people decided paid", []string{
 		addCase + "SELECT merchant_id, $1, 'payout_unknown', id, amount, '{\"reason\":\"x\"}', 'paid', 1, 1, 0, '' FROM payouts WHERE reference_id = 'out-sent'"}},
 	{"the parameters of a case rewritten", Progress, "was rewritten", []string{"UPDATE cases SET params = '{\"reason\":\"x\"}'"}},
 	{"a case of an unknown kind", Progress, "has an unknown kind", []string{

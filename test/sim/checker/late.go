@@ -1,12 +1,12 @@
 package checker
 
-// Payouts that persons decided as not paid although they were: the money leaves after its hold
+// Payouts that people decided as not paid although they were: the money leaves after its hold
 // was released, which the processor's reports show later.
 
 // stepPaidLate is the step of such a payout once that is booked.
 const stepPaidLate = "paid_late"
 
-// isMistaken reports whether persons decided wrongly that a payout was not paid.
+// isMistaken reports whether people decided wrongly that a payout was not paid.
 func (c *Checker) isMistaken(o *order) bool {
 	return c.Mistaken != nil && o.kind == Payout && c.Mistaken(o.externalID)
 }
@@ -41,7 +41,7 @@ func (c *Checker) checkLate(o *order, f *foundTransfer) {
 	}
 }
 
-// compareLate compares a payout that persons decided as not paid with its transfer.
+// compareLate compares a payout that people decided as not paid with its transfer.
 func (c *comparison) compareLate(o *order, t *BankTransfer) {
 	f := c.foundByID[o.externalID]
 	switch paid := t != nil && t.State == "paid"; {

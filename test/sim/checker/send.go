@@ -29,7 +29,7 @@ func (c *columns) send(r *sendRow) {
 	c.mutable.num("ended_at", &r.endedAt)
 }
 
-// DecidedEvidence is the evidence of persons, whose decisions are no outcomes of calls.
+// DecidedEvidence is the evidence of people, whose decisions are no outcomes of calls.
 const DecidedEvidence = "the bank's own records"
 
 // applySend follows a send of a payout: the database's side of SingleTransfer.
