@@ -1,11 +1,8 @@
 package sim
 
 import (
-	"slices"
-
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
-	"github.com/porteira/porteira/test/sim/checker"
 )
 
 // price is what a merchant pays for its orders. Amounts are cents.
@@ -46,31 +43,4 @@ func pricesOf(i int) (list []payment.Price) {
 		list = append(list, payment.Price{Method: payment.PayoutPrice, Range: payment.Range{From: 1, To: 1, Terms: payment.Terms{Fixed: money.Cents(p.payout)}}})
 	}
 	return list
-}
-
-// refundsFee reports whether a merchant's price gives the fee of a refund back.
-func (s *simulation) refundsFee(id string) bool {
-	i := slices.IndexFunc(s.merchants, func(m *merchant) bool { return m.id == id })
-	return i >= 0 && prices[i].refundsFee
-}
-
-// fee is the fee of an order by the simulation's own records, in cents: for a pay-in of what
-// was paid.
-func (s *simulation) fee(merchant, kind string, amount int64) int64 {
-	for i, m := range s.merchants {
-		if m.id != merchant {
-			continue
-		}
-		p := prices[i]
-		if kind == checker.Payout {
-			return min(p.payout, amount)
-		}
-		twice := amount * p.basisPoints * 2 / 10_000 // half cents, rounded down
-		fee := max((twice+1)/2+p.fixed, p.minimum)
-		if p.maximum > 0 && fee > p.maximum {
-			fee = p.maximum
-		}
-		return min(fee, amount)
-	}
-	return 0
 }

@@ -116,7 +116,7 @@ func (s *simulation) open() (err error) {
 	}
 	s.checker, err = checker.New(s.ctx, checker.Options{
 		DB: s.raw, MasterKey: []byte(masterKey), Retention: retention, Now: s.latestRemoval,
-		LookUpFirst: s.accountsOf(notIdempotent, consenting), AsksConsent: s.accountsOf(consenting), Outcome: s.countOutcome, Fee: s.fee, RefundsFee: s.refundsFee, Limits: s.limitsByID,
+		LookUpFirst: s.accountsOf(notIdempotent, consenting), AsksConsent: s.accountsOf(consenting), Outcome: s.countOutcome, Limits: s.limitsByID,
 		Mistaken:   func(externalID string) bool { return s.mistaken[externalID] },
 		Receivable: func(what string) { s.coverage.count("receivable", what, "any") },
 	})

@@ -27,11 +27,6 @@ type Options struct {
 	LookUpFirst []string
 	// AsksConsent are the accounts whose bank pays a transfer only with our consent.
 	AsksConsent []string
-	// Fee, if not nil, is the fee in cents of a merchant's price for an order of a kind, of
-	// which an amount in cents was paid.
-	Fee func(merchant, kind string, amount int64) int64
-	// RefundsFee, if not nil, reports whether a merchant's price gives the fee of a refund back.
-	RefundsFee func(merchant string) bool
 	// Limits, if not nil, are the limits of a merchant.
 	Limits func(merchant string) Limits
 	// Mistaken, if not nil, reports whether people decided wrongly that the payout of an external id

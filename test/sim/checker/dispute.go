@@ -9,8 +9,7 @@ import (
 type disputeRow struct {
 	payin                   rowID
 	externalID, status      string
-	amount, taken, returned int64  // cents
-	took                    string // of receivables: JSON
+	amount, taken, returned int64 // cents
 	version                 int64
 	createdAt, updatedAt    int64
 }
@@ -24,7 +23,6 @@ func (c *columns) dispute(r *disputeRow) {
 	c.mutable.text("status", &r.status)
 	c.mutable.num("taken", &r.taken)
 	c.mutable.num("returned", &r.returned)
-	c.mutable.text("taken_from", &r.took)
 	c.mutable.num("version", &r.version)
 	c.mutable.num("updated_at", &r.updatedAt)
 }
@@ -44,7 +42,6 @@ type dispute struct {
 	order     *order
 	announced int64 // the version of its last event
 	reversed  int64 // cents of returned that came back after it was lost
-	takes     takes // what it has of money that had not settled
 
 	// Events of its pay-in that its changes must have.
 	disputed, chargedBack, won int
@@ -74,7 +71,6 @@ func (c *Checker) applyDispute(l *line) {
 		d.reversed += next.returned - d.returned
 	}
 	c.merchant(l.key.merchant).disputed += next.held() - d.held()
-	d.takes = c.takesOf(d.order, next.took)
 	d.expectEvents(&next)
 	d.disputeRow = next
 	if d.order != nil {
@@ -101,7 +97,7 @@ func (d *dispute) expectEvents(next *disputeRow) {
 
 func (c *Checker) addDispute(key rowKey, d *dispute) {
 	d.order = c.orders[rowKey{key.merchant, d.payin}]
-	if d.order == nil || d.order.kind != Payin || d.status != "OPEN" || d.taken != 0 || d.took != "" || d.version != 1 {
+	if d.order == nil || d.order.kind != Payin || d.status != "OPEN" || d.taken != 0 || d.version != 1 {
 		c.violatef(States, d.order, "dispute %s of %d begins as %s", d.externalID, d.amount, d.status)
 	}
 	c.disputes[key] = d

@@ -2,7 +2,6 @@ package checker
 
 import (
 	"slices"
-	"strings"
 )
 
 // postingRow is a row of postings: one line of an entry.
@@ -94,7 +93,6 @@ func (c *Checker) checkEntry(e *entry) {
 	if sum != 0 {
 		c.violatef(Ledger, e.order, "entry %s (%s) sums to %d", e.key.id, e.kind, sum)
 	}
-	c.checkLegs(e)
 	c.merchant(e.key.merchant).booked[e.kind] += taken
 	if o := e.order; o != nil {
 		o.booked[e.kind] += taken
@@ -127,46 +125,5 @@ func (c *Checker) checkEntry(e *entry) {
 	case e.kind == "owed_repaid" && (r != nil || f != nil || e.subject == e.key.merchant):
 	default:
 		c.violateMerchantf(Ledger, e.key.merchant, "the subject of entry %s (%s) is %s, which is not an order", e.key.id, e.kind, e.subject)
-	}
-}
-
-// isAt reports whether an order is at an account: a pay-in may also have been tried there, and a
-// refund may give a payment back that came in there.
-func (o *order) isAt(processor string) bool {
-	return o.processor == processor || slices.Contains(o.tried, processor) ||
-		slices.ContainsFunc(o.parts, func(p *refundPart) bool { return p.processor == processor })
-}
-
-// checkLegs checks the accounts and signs of an entry against its recipe.
-func (c *Checker) checkLegs(e *entry) {
-	legs, known := recipes[e.kind]
-	if !known {
-		c.violatef(Ledger, e.order, "entry %s has no recipe: %s", e.key.id, e.kind)
-		return
-	}
-	r := c.receipts[rowKey{e.key.merchant, e.subject}]
-	seen := make([]bool, len(legs))
-	for _, p := range e.postings {
-		account, processor, _ := strings.Cut(p.account, ":")
-		if account == "clearing" && e.order != nil && !e.order.isAt(processor) {
-			c.violatef(Ledger, e.order, "entry %s (%s) uses the clearing account of %s, not of %s", e.key.id, e.kind, processor, e.order.processor)
-		}
-		if account == "clearing" && e.order == nil && r != nil && r.processor != processor {
-			c.violateMerchantf(Ledger, e.key.merchant, "entry %s (%s) uses the clearing account of %s, not of %s", e.key.id, e.kind, processor, r.processor)
-		}
-		fits := false
-		for i := range legs {
-			if legs[i].account == account && legs[i].sign*p.amount > 0 && !seen[i] {
-				seen[i], fits = true, true
-			}
-		}
-		if !fits {
-			c.violatef(Ledger, e.order, "entry %s (%s) must not post %d to %s", e.key.id, e.kind, p.amount, p.account)
-		}
-	}
-	for i := range legs {
-		if legs[i].always && !seen[i] {
-			c.violatef(Ledger, e.order, "entry %s (%s) has no posting to %s", e.key.id, e.kind, legs[i].account)
-		}
 	}
 }

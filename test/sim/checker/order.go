@@ -51,7 +51,6 @@ type order struct {
 	touched     bool
 
 	refunds  []*order      // of a pay-in
-	paidMore bool          // it was paid after refunds of it
 	payin    *order        // of a refund
 	parts    []*refundPart // of a refund
 	wasFound bool          // it was not requested by the API

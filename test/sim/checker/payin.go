@@ -59,7 +59,6 @@ func (c *Checker) changePayin(o *order, next *orderRow) {
 	}
 	o.orderRow = *next
 	o.canceled = o.canceled || o.status == "CANCELED"
-	o.paidMore = o.paidMore || step.grows == "paid" && o.refunded > 0
 	c.touch(o)
 }
 

@@ -59,7 +59,6 @@ func (c *Checker) checkPayout(o *order) {
 		released = o.amount + o.fee
 	}
 	c.checkBooked(o, "payout_held", o.amount+o.fee)
-	c.checkFee(o, o.amount, 0)
 	c.checkBooked(o, "payout_paid", paid)
 	c.checkBooked(o, "payout_released", released)
 	c.checkBooked(o, "payout_returned", o.returned)

@@ -1,7 +1,5 @@
 package checker
 
-import "encoding/json"
-
 // receivableRow is a row of receivables. Amounts are cents.
 type receivableRow struct {
 	id                          rowID
@@ -103,8 +101,7 @@ func (c *Checker) countReceivable(what string) {
 	}
 }
 
-// checkReceivables checks a pay-in's fee and entries against its receivables, and the fee
-// against its price.
+// checkReceivables checks a pay-in's entries against its receivables and its fee.
 func (c *Checker) checkReceivables(o *order) {
 	var gross, settled int64
 	for _, r := range o.receivables {
@@ -114,117 +111,10 @@ func (c *Checker) checkReceivables(o *order) {
 		}
 	}
 	c.checkBooked(o, "settled", settled)
-	c.checkTakes(o)
 	if booked := o.booked["received_pending"]; booked != gross {
 		c.violatef(Amounts, o, "receivables of %d are booked as %d", gross, booked)
 	}
 	if o.fee != o.fees || o.fee < 0 || o.fee > o.paid {
 		c.violatef(Amounts, o, "the fee is %d of %d, booked as %d", o.fee, o.paid, o.fees)
-	}
-	given := c.feeGivenBack(o)
-	if booked := o.booked["fee_refunded"] - o.booked["fee_recharged"]; booked != given {
-		c.violatef(Amounts, o, "refunds gave %d of the fee back, %d is booked", given, booked)
-	}
-	c.checkFee(o, o.paid, given)
-}
-
-// feeGivenBack is what the refunds of a pay-in gave back of its fee: if the price says so, its
-// part pro rata, of all of them together all of it. Each refund may round by a cent, and had more
-// of what was charged then if more was paid later.
-func (c *Checker) feeGivenBack(o *order) (given int64) {
-	var parts, least int64
-	for _, r := range o.refunds {
-		for _, p := range r.parts {
-			given += p.feeRefunded
-			parts++
-		}
-	}
-	if o.paid > 0 && c.RefundsFee != nil && c.RefundsFee(o.key.merchant.String()) {
-		least = (o.fee + given) * o.refunded / o.paid
-	}
-	if given < least-parts || given > least+parts && !o.paidMore || o.refunded == 0 && given != 0 || o.refunded == o.paid && given != least || least == 0 && given != 0 {
-		c.violatef(Amounts, o, "refunds of %d of %d gave %d of the fee back, not %d", o.refunded, o.paid, given, least)
-	}
-	return given
-}
-
-// take is what was taken of a receivable.
-type take struct {
-	Receivable string `json:"receivable"`
-	Amount     int64  `json:"amount"` // cents
-}
-
-type takes []take
-
-func (t takes) sum() (sum int64) {
-	for _, v := range t {
-		sum += v.Amount
-	}
-	return sum
-}
-
-// takesOf reads what a refund or a dispute of an order took of receivables.
-func (c *Checker) takesOf(o *order, text string) (list takes) {
-	if text == "" {
-		return nil
-	}
-	if err := json.Unmarshal([]byte(text), &list); err != nil {
-		c.violatef(Amounts, o, "it took %q: %v", text, err)
-	}
-	for _, t := range list {
-		if t.Amount <= 0 {
-			c.violatef(Amounts, o, "it took %d of a receivable", t.Amount)
-		}
-	}
-	return list
-}
-
-// pending is what has not settled of an order.
-func (o *order) pending() (sum int64) {
-	for _, r := range o.receivables {
-		sum += r.open()
-	}
-	return sum
-}
-
-// checkTakes checks that what is taken of each receivable of a pay-in is what its refunds and
-// disputes took of it. Of one that has settled, they may have given some back as available money.
-func (c *Checker) checkTakes(o *order) {
-	taken := map[string]int64{}
-	for _, refund := range o.refunds {
-		for _, p := range refund.parts {
-			for _, t := range p.takes {
-				taken[t.Receivable] += t.Amount
-			}
-		}
-	}
-	for _, d := range o.disputes {
-		if all := d.takes.sum(); all > d.taken-d.returned || d.status == "WON" && all > 0 || d.status == "REVERSED" && all > 0 {
-			c.violatef(Amounts, o, "a dispute that is %s has %d of %d from what had not settled", d.status, all, d.taken-d.returned)
-		}
-		for _, t := range d.takes {
-			taken[t.Receivable] += t.Amount
-		}
-	}
-	for _, r := range o.receivables {
-		id := r.id.String()
-		if got := taken[id]; got > r.taken || got != r.taken && r.state != "settled" {
-			c.violatef(Amounts, o, "of a receivable of %d that is %s, %d is taken, its refunds and disputes took %d", r.gross, r.state, r.taken, got)
-		}
-		delete(taken, id)
-	}
-	for id, amount := range taken {
-		c.violatef(Amounts, o, "%d is taken of receivable %s, which is not of the order", amount, id)
-	}
-}
-
-// checkFee checks an order's fee for what is charged, with what was given back of it, against its
-// merchant's price.
-func (c *Checker) checkFee(o *order, amount, given int64) {
-	if c.Fee == nil {
-		return
-	}
-	if want := c.Fee(o.key.merchant.String(), o.kind, amount); o.fee+given != want {
-		c.violatef(Amounts, o, "the fee of %d is %d, not %d", amount, o.fee+given, want)
 	}
 }

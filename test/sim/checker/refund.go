@@ -1,7 +1,6 @@
 package checker
 
 import (
-	"encoding/json"
 	"slices"
 )
 
@@ -31,9 +30,8 @@ type partRow struct {
 
 	step, outcome, endToEndID string
 	evidence                  string
-	unapplied, feeRefunded    int64  // cents of it
-	surplus                   bool   // the rest is not of what was paid for the order either
-	took                      string // of receivables: JSON
+	unapplied                 int64 // cents of it
+	surplus                   bool  // the rest is not of what was paid for the order either
 	mayExist                  bool
 	sends, nextAt             int64
 	claimedBy                 rowID // node
@@ -54,8 +52,6 @@ func (c *columns) refundPart(r *partRow) {
 	c.mutable.text("end_to_end_id", &r.endToEndID)
 	c.mutable.num("unapplied", &r.unapplied)
 	c.mutable.flag("surplus", &r.surplus)
-	c.mutable.num("fee_refunded", &r.feeRefunded)
-	c.mutable.text("taken_from", &r.took)
 	c.mutable.flag("may_exist", &r.mayExist)
 	c.mutable.num("sends", &r.sends)
 	c.mutable.num("next_at", &r.nextAt)
@@ -69,7 +65,6 @@ type refundPart struct {
 	refund *order
 	// Cents that ended in each way, at any time: a part that failed may be paid after all.
 	paid, failed, takenBack int64
-	takes                   takes // what it has of money that had not settled
 }
 
 func (p *refundPart) ended() bool { return p.step == "done" }
@@ -174,9 +169,6 @@ func (c *Checker) applyPart(l *line) {
 	p := o.parts[i]
 	row = p.partRow
 	c.columns.read(l).refundPart(&row)
-	if c.Damaged["refund_parts"] && row.took != "" && !json.Valid([]byte(row.took)) {
-		row.took = p.took // the fault changed it
-	}
 	c.changePart(p, &row)
 }
 
@@ -207,7 +199,6 @@ func (c *Checker) addPart(o *order, p *refundPart) {
 	if p.number != int64(len(o.parts))+1 || p.sends != 0 || p.outcome != "" || !begins || !o.fresh {
 		c.violatef(SingleRefund, o, "part %d begins as %s with %d sends", p.number, p.step, p.sends)
 	}
-	p.takes = c.takesOf(o, p.took)
 	o.parts = append(o.parts, p)
 	c.parts[name], c.partIDs[p.externalID] = p, p
 	m := c.merchant(o.key.merchant)
@@ -252,9 +243,6 @@ func (c *Checker) changePart(p *refundPart, next *partRow) {
 	}
 	if next.unapplied > p.unapplied {
 		c.violatef(Amounts, o, "part %d has %d of unapplied money, after %d", p.number, next.unapplied, p.unapplied)
-	}
-	if next.took != p.took {
-		p.takes = c.takesOf(o, next.took)
 	}
 	p.partRow = *next
 }
@@ -305,11 +293,8 @@ func (c *Checker) checkRefund(o *order) {
 	c.checkBooked(o, "refunded", everPaid)
 	c.checkBooked(o, "refund_released", failed)
 	c.checkBooked(o, "refund_taken_back", takenBack)
-	if o.fresh && o.payin != nil {
-		c.checkSources(o)
-		if !o.wasFound {
-			c.checkRequested(o)
-		}
+	if o.fresh && o.payin != nil && !o.wasFound {
+		c.checkRequested(o)
 	}
 }
 
@@ -331,11 +316,8 @@ func (c *Checker) checkPart(p *refundPart) {
 	if p.step == "manual_review" && !o.hasOpenCase("refund_unknown", "damaged") {
 		c.violatef(Progress, o, "part %d is manual_review, but no case is open", p.number)
 	}
-	if taken := p.takes.sum(); p.unapplied < 0 || p.unapplied+taken > p.amount || taken > 0 && p.inUse() == 0 {
-		c.violatef(Amounts, o, "part %d of %d is %s and has %d of unapplied money, and %d that had not settled", p.number, p.amount, p.outcome, p.unapplied, taken)
-	}
-	if p.feeRefunded < 0 || p.feeRefunded > 0 && (p.outcome != "paid" || p.surplus) {
-		c.violatef(Amounts, o, "part %d is %q and gave %d of the fee back", p.number, p.outcome, p.feeRefunded)
+	if p.unapplied < 0 || p.unapplied > p.amount {
+		c.violatef(Amounts, o, "part %d of %d is %s and has %d of unapplied money", p.number, p.amount, p.outcome, p.unapplied)
 	}
 	if over := p.outcome == "paid" || p.outcome == "failed" || p.outcome == "taken_back"; over != p.ended() {
 		c.violatef(SingleRefund, o, "part %d is %s, its outcome %q", p.number, p.step, p.outcome)

@@ -224,7 +224,7 @@ func (s *scene) restartChecker() {
 	s.t.Helper()
 	old := s.checker
 	s.checker = s.newChecker()
-	s.checker.Retention, s.checker.Now, s.checker.Fee = old.Retention, old.Now, old.Fee
+	s.checker.Retention, s.checker.Now = old.Retention, old.Now
 	s.must(old.Close())
 	s.found = nil
 	s.commit()

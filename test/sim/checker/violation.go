@@ -7,7 +7,7 @@ type Invariant string
 
 // The invariants.
 const (
-	Ledger         Invariant = "ledger"          // entries follow a recipe and sum to zero; balances are the sums of their postings
+	Ledger         Invariant = "ledger"          // entries sum to zero; balances are the sums of their postings
 	Durability     Invariant = "durability"      // acknowledged orders are stored
 	SingleTransfer Invariant = "single-transfer" // a payout leaves once; its status follows proofs of the bank
 	LimitsHold     Invariant = "limits"          // payouts pass no limit, wait for approval if they need it, and are refused for no other reason
