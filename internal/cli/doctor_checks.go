@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -122,7 +123,15 @@ func (d *doctor) merchants() (findings []processor.Finding, err error) {
 			})
 		}
 	}
-	return findings, err
+	endpoints, e := d.a.Store.AllEndpoints(d.ctx)
+	for i := range endpoints {
+		if v := &endpoints[i]; v.Damaged != nil {
+			findings = append(findings, processor.Finding{
+				Check: "merchants", Problem: detail(v.Damaged) + ": it gets no event", Action: "Find out who can write to the database, and set the row right; then resolve its case with retry. Or the merchant deletes the endpoint and creates it again.",
+			})
+		}
+	}
+	return findings, errors.Join(err, e)
 }
 
 // masterKey says whether a retired master key is still needed.

@@ -46,6 +46,9 @@ func (s *Service) Dispatch(ctx context.Context) (did int, err error) {
 			continue
 		}
 		did += op.read
+		if op.damaged && len(s.Registry.Secrets(ref.Merchant, ref.ID)) > 0 {
+			errs = append(errs, s.Registry.reread(ctx, ref.Merchant))
+		}
 		if !op.oldest.IsZero() {
 			s.throttle.Took(op.oldest, s.Env.Clock.Now())
 		}
@@ -69,6 +72,7 @@ type dispatch struct {
 
 	limit int // of events to read
 
+	damaged         bool // it gets nothing
 	read, delivered int
 	oldest          time.Time // event that was read; zero if there is none, or the endpoint catches up
 }
@@ -87,7 +91,7 @@ func (v *dispatch) Needs(n *store.Needs) { n.Dispatch(v.Ref.Merchant, v.ID, v.li
 func (v *dispatch) Decide(l *store.Loaded, c *store.Changes) error {
 	v.read, v.delivered, v.oldest = 0, 0, time.Time{}
 	e, ok := l.Endpoint(v.Ref.Merchant, v.ID)
-	if !ok || !e.Enabled || c.StopsDeliveries(&e) {
+	if v.damaged = e.Damaged != nil; v.damaged || !ok || !e.Enabled || c.StopsDeliveries(&e) {
 		return nil
 	}
 	next := l.Dispatch(&e)

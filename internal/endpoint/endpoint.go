@@ -98,7 +98,7 @@ func (s *Service) Rotate(ctx context.Context, by actor.Actor, merchant, id payme
 }
 
 // Follow is the step of the worker that follows the table of endpoints. An endpoint with a secret
-// that does not open gets a case.
+// that does not open, or with a row that was changed outside the gateway, gets a case.
 func (s *Service) Follow(ctx context.Context) (int, error) {
 	_, err := s.Registry.Follow(ctx)
 	errs := []error{err}

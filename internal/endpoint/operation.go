@@ -70,6 +70,9 @@ func (v *change) Decide(l *store.Loaded, c *store.Changes) error {
 	if !ok {
 		return errNotFound
 	}
+	if e.Damaged != nil {
+		return store.Problem(e.Damaged)
+	}
 	was, r := e, v.request
 	if r.URL.Set && r.URL.V != e.URL {
 		e.URL = r.URL.V
@@ -166,6 +169,9 @@ func (v *rotate) Decide(l *store.Loaded, c *store.Changes) error {
 	e, ok := l.Endpoint(v.merchant, v.id)
 	if !ok {
 		return errNotFound
+	}
+	if e.Damaged != nil {
+		return store.Problem(e.Damaged)
 	}
 	was := e
 	var until time.Time

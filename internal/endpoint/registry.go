@@ -3,6 +3,7 @@ package endpoint
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -23,11 +24,11 @@ type Registry struct {
 
 	following sync.Mutex // of Follow
 	version   store.EndpointsVersion
-	damaged   []store.Endpoint // whose secrets did not open, and that have no case yet
+	damaged   []store.Endpoint // whose secrets did not open or whose rows were changed outside the gateway, and that have no case yet
 	of        atomic.Pointer[map[payment.ID][]known]
 }
 
-// known is an endpoint with its opened secrets; none if they do not open.
+// known is an endpoint with its opened secrets; none if they do not open, or the row is damaged.
 type known struct {
 	store.Endpoint
 
@@ -121,7 +122,7 @@ func isCurrent(list []known, versions map[payment.ID]int64) bool {
 // open opens the secrets of an endpoint, unless it is known in this version. A damaged endpoint
 // stops no other. The caller holds the lock of Follow.
 func (r *Registry) open(ctx context.Context, e store.Endpoint) known {
-	if k := r.find(e.Merchant, e.ID); k != nil && k.Version == e.Version {
+	if k := r.find(e.Merchant, e.ID); k != nil && k.Version == e.Version && (e.Damaged == nil || k.current.IsZero()) {
 		return *k
 	}
 	k := known{Endpoint: e}
@@ -135,7 +136,7 @@ func (r *Registry) open(ctx context.Context, e store.Endpoint) known {
 	if err != nil {
 		k.current = webhook.Secret{}
 		r.damaged = append(r.damaged, e)
-		r.log.ErrorContext(ctx, "secret of a webhook endpoint unusable: it gets no event until the secret is rotated", "merchant", e.Merchant, "endpoint", e.ID, "error", err)
+		r.log.ErrorContext(ctx, "webhook endpoint unusable: it gets no event", "merchant", e.Merchant, "endpoint", e.ID, "error", err)
 	}
 	return k
 }
@@ -147,6 +148,19 @@ func (r *Registry) secretsNow(ctx context.Context, e store.Endpoint) []webhook.S
 	defer r.following.Unlock()
 	k := r.open(ctx, e)
 	return k.secrets(r.clock.Now())
+}
+
+// reread reads the endpoints of a merchant again: a row was changed outside the gateway, in the same
+// version.
+func (r *Registry) reread(ctx context.Context, merchant payment.ID) error {
+	r.following.Lock()
+	of := maps.Clone(*r.of.Load())
+	delete(of, merchant)
+	r.of.Store(&of)
+	r.version = store.EndpointsVersion{}
+	r.following.Unlock()
+	_, err := r.Follow(ctx)
+	return err
 }
 
 // find is a known endpoint; nil if there is none.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/actor"
+	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/webhook"
 	"github.com/porteira/porteira/internal/wire"
@@ -101,6 +102,44 @@ func TestChangedEndpointGetsNothingThatWaits(t *testing.T) {
 				if !maps.Equal(got, row.at) {
 					t.Errorf("requests %v, want %v", got, row.at)
 				}
+			})
+		})
+	}
+}
+
+// An endpoint whose row was changed in the database gets nothing at either URL, whether or not its version
+// shows the change, and cannot be changed, rotated or tested. Set right, it gets what waits.
+func TestForgedEndpointGetsNothing(t *testing.T) {
+	for name, version := range map[string]string{"in its version": "", "in another version": ", version = version + 1"} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(t *testing.T, g hooks) {
+				e := g.add(url, "payin.canceled")
+				g.add(url+"/other", "payin.canceled")
+				g.Execute("UPDATE webhook_endpoints SET url = '" + elsewhere + "'" + version + " WHERE url = '" + url + "'")
+				g.cancel("a", "")
+				for range 3 {
+					g.work()
+					_, err := g.Endpoints.Follow(t.Context())
+					g.Must(err)
+				}
+				g.wantReceived(url)
+				g.wantReceived(elsewhere)
+				g.wantReceived(url+"/other", "payin.canceled a")
+				g.WantCases(store.CaseDamaged)
+				_, changed := g.Endpoints.Change(t.Context(), actor.System, e.Merchant, e.ID, &wire.EndpointRequest{Description: wire.Some("x")})
+				_, _, rotated := g.Endpoints.Rotate(t.Context(), actor.System, e.Merchant, e.ID, 0)
+				_, _, tested := g.Endpoints.Test(t.Context(), e.Merchant, e.ID)
+				for _, err := range []error{changed, rotated, tested} {
+					if !problem.Is(err, problem.Unavailable) {
+						t.Errorf("changed %v, rotated %v, tested %v", changed, rotated, tested)
+					}
+				}
+				g.Execute("UPDATE webhook_endpoints SET url = '" + url + "', version = version + 1 WHERE url = '" + elsewhere + "'")
+				_, err := g.Endpoints.Follow(t.Context())
+				g.Must(err)
+				g.Jump(time.Minute)
+				g.work()
+				g.wantReceived(url, "payin.canceled a")
 			})
 		})
 	}

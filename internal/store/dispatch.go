@@ -152,7 +152,7 @@ func (l *Loaded) loadDueEndpoints(ctx context.Context, tx *db.Tx, due dueDeliver
 		}
 		if len(to) == 0 {
 			rows, err := tx.Query(ctx, "SELECT "+endpointTable.selected+" FROM webhook_endpoints t WHERE t.merchant_id = $1 ORDER BY t.id", due.merchant[:])
-			if list, err = db.Collect(rows, err, scanEndpoint); err != nil {
+			if list, err = db.Collect(rows, err, scanEndpoint(tx.Keys())); err != nil {
 				return fmt.Errorf("endpoints: %w", err)
 			}
 			to[payment.ID{}] = Endpoint{} // it was read

@@ -40,6 +40,9 @@ type Endpoint struct {
 	// The secrets, sealed. Until PreviousUntil the previous one signs too.
 	secret, previous []byte
 	PreviousUntil    time.Time
+
+	Damaged error // ErrChangedOutside if the row was changed outside the gateway: it gets no event
+	mac     []byte
 }
 
 // Ref names the endpoint.
@@ -68,7 +71,11 @@ var endpointTable = newTable("webhook_endpoints", []string{"id"},
 	intColumn("version", func(e *Endpoint) *int64 { return &e.Version }).as(mutable),
 	timeColumn("created_at", func(e *Endpoint) *time.Time { return &e.CreatedAt }),
 	timeColumn("updated_at", func(e *Endpoint) *time.Time { return &e.UpdatedAt }).as(mutable),
+	bytesColumn("mac", func(e *Endpoint) *[]byte { return &e.mac }).as(mutable),
 )
+
+// The secrets are sealed.
+var endpointHash = endpointTable.hashOf("merchant_id", "id", "url", "events", "enabled", "previous_until", "created_at")
 
 var (
 	endpointUpdate     = endpointTable.updateBy("", "merchant_id", "id")
@@ -101,8 +108,11 @@ func (e *Endpoint) Rotate(sealed []byte, until time.Time) bool {
 }
 
 // EndpointSecrets opens the secrets of an endpoint: the current one, and the previous one,
-// which signs until PreviousUntil, "" if there is none. The error is [db.ErrSealed].
+// which signs until PreviousUntil, "" if there is none. Errors: [db.ErrSealed], ErrChangedOutside.
 func (s *Store) EndpointSecrets(e *Endpoint) (current, previous string, err error) {
+	if e.Damaged != nil {
+		return "", "", e.Damaged
+	}
 	return e.secrets(s.Keys())
 }
 
@@ -116,9 +126,15 @@ func (e *Endpoint) secrets(keys *db.Keyring) (current, previous string, err erro
 	return string(plain), string(before), err
 }
 
-func scanEndpoint(r db.Scanner) (Endpoint, error) {
-	var e Endpoint
-	return e, endpointTable.scan(r, &e)
+func scanEndpoint(keys *db.Keyring) func(db.Scanner) (Endpoint, error) {
+	return func(r db.Scanner) (Endpoint, error) {
+		var e Endpoint
+		err := endpointTable.scan(r, &e)
+		if err == nil && !endpointHash.authentic(keys, &e, e.mac) {
+			e.Damaged = fmt.Errorf("%w: webhook endpoint %s", ErrChangedOutside, e.ID)
+		}
+		return e, err
+	}
 }
 
 // merchantKey names all rows of a merchant.
@@ -199,7 +215,7 @@ func (l *Loaded) loadEndpoints(ctx context.Context, tx *db.Tx, n *Needs) error {
 			return fmt.Errorf("endpoints: %w", err)
 		}
 	}
-	list, err := db.Select(ctx, tx, endpointByMerchant, keysOf(n.endpoints.merchants), scanEndpoint)
+	list, err := db.Select(ctx, tx, endpointByMerchant, keysOf(n.endpoints.merchants), scanEndpoint(tx.Keys()))
 	if err != nil {
 		return fmt.Errorf("endpoints: %w", err)
 	}
@@ -355,6 +371,7 @@ func (c *Changes) saveEndpoints(ctx context.Context, tx *db.Tx) error {
 		if err := lastEvent(ctx, tx, &e); err != nil {
 			return fmt.Errorf("endpoint: %w", err)
 		}
+		e.mac = endpointHash.mac(tx.Keys(), &e)
 		if err := tx.InsertNew(ctx, endpointTable.insert, endpointTable.row(&e)); err != nil {
 			return fmt.Errorf("endpoint: %w", err)
 		}
@@ -363,6 +380,9 @@ func (c *Changes) saveEndpoints(ctx context.Context, tx *db.Tx) error {
 	for i := range v.changed {
 		later := func(e Endpoint) bool { return e.Ref() == v.changed[i].Ref() }
 		if !slices.ContainsFunc(v.changed[i+1:], later) && !slices.Contains(v.deleted, v.changed[i].Ref()) {
+			if v.changed[i].Damaged == nil { // a forged row stays so
+				v.changed[i].mac = endpointHash.mac(tx.Keys(), &v.changed[i])
+			}
 			rows = append(rows, endpointUpdate.row(&v.changed[i]))
 		}
 	}
@@ -415,75 +435,4 @@ func (c *Changes) saveStopped(ctx context.Context, tx *db.Tx) error {
 		}
 	}
 	return nil
-}
-
-// EndpointOf reads an endpoint; else ErrNotFound.
-func (s *Store) EndpointOf(ctx context.Context, merchant, id payment.ID) (Endpoint, error) {
-	e, err := scanEndpoint(s.db.QueryRow(ctx, "SELECT "+endpointTable.selected+" FROM webhook_endpoints t WHERE t.merchant_id = $1 AND t.id = $2", merchant[:], id[:]))
-	return e, s.db.ReadError("endpoint", err)
-}
-
-// EndpointsOf lists the endpoints of a merchant, newest first.
-func (s *Store) EndpointsOf(ctx context.Context, merchant payment.ID) ([]Endpoint, error) {
-	rows, err := s.db.Query(ctx, "SELECT "+endpointTable.selected+" FROM webhook_endpoints t WHERE t.merchant_id = $1 ORDER BY t.id DESC", merchant[:])
-	list, err := db.Collect(rows, err, scanEndpoint)
-	return list, s.db.ReadError("endpoints", err)
-}
-
-// EndpointVersions reads the version of each endpoint, by its merchant and its id.
-func (s *Store) EndpointVersions(ctx context.Context) (map[payment.ID]map[payment.ID]int64, error) {
-	type row struct {
-		Ref
-
-		version int64
-	}
-	rows, err := s.db.Query(ctx, "SELECT merchant_id, id, version FROM webhook_endpoints")
-	list, err := db.Collect(rows, err, func(r db.Scanner) (v row, err error) {
-		return v, r.Scan((*idDest)(&v.Merchant), (*idDest)(&v.ID), &v.version)
-	})
-	versions := map[payment.ID]map[payment.ID]int64{}
-	for _, v := range list {
-		if versions[v.Merchant] == nil {
-			versions[v.Merchant] = map[payment.ID]int64{}
-		}
-		versions[v.Merchant][v.ID] = v.version
-	}
-	return versions, s.db.ReadError("endpoints", err)
-}
-
-// AllEndpoints lists the endpoints of all merchants.
-func (s *Store) AllEndpoints(ctx context.Context) ([]Endpoint, error) {
-	rows, err := s.db.Query(ctx, "SELECT "+endpointTable.selected+" FROM webhook_endpoints t ORDER BY t.merchant_id, t.id")
-	list, err := db.Collect(rows, err, scanEndpoint)
-	return list, s.db.ReadError("endpoints", err)
-}
-
-// EndpointsVersion changes whenever an endpoint was added, removed, or changed by its merchant:
-// nodes poll it.
-type EndpointsVersion struct{ Count, Versions, Newest int64 }
-
-// EndpointsVersion reads the version of all endpoints.
-func (s *Store) EndpointsVersion(ctx context.Context) (v EndpointsVersion, err error) {
-	err = s.db.QueryRow(ctx, "SELECT count(*), coalesce(SUM(version), 0), coalesce(MAX(created_at), 0) FROM webhook_endpoints").
-		Scan(&v.Count, &v.Versions, &v.Newest)
-	return v, s.db.ReadError("endpoints", err)
-}
-
-// EndpointsBehind lists the enabled endpoints whose merchants have later events than were
-// dispatched to them.
-func (s *Store) EndpointsBehind(ctx context.Context) ([]Ref, error) {
-	rows, err := s.db.Query(ctx, `SELECT t.merchant_id, t.id FROM webhook_endpoints t
-		WHERE t.enabled = 1 AND t.position < (SELECT c.last_number FROM event_counters c WHERE c.merchant_id = t.merchant_id)
-		ORDER BY t.merchant_id, t.id`)
-	list, err := db.Collect(rows, err, scanRef)
-	return list, s.db.ReadError("endpoints", err)
-}
-
-// EndpointsFailing lists the enabled endpoints that are down and whose failed hours were last
-// counted at a time or before.
-func (s *Store) EndpointsFailing(ctx context.Context, counted time.Time) ([]Endpoint, error) {
-	rows, err := s.db.Query(ctx, "SELECT "+endpointTable.selected+` FROM webhook_endpoints t
-		WHERE t.enabled = 1 AND t.failures >= $1 AND t.counted_at <= $2 ORDER BY t.merchant_id, t.id`, downAfter, micros(counted))
-	list, err := db.Collect(rows, err, scanEndpoint)
-	return list, s.db.ReadError("endpoints", err)
 }

@@ -16,6 +16,7 @@ type priceRow struct {
 	merchant payment.ID
 	version  int64
 	until    time.Time // when it was replaced; zero while it is valid
+	mac      []byte    // since then: the hash of the merchant covers valid prices
 }
 
 var priceTable = newTable("prices", []string{"method", "installments_from", "installments_to"},
@@ -34,6 +35,7 @@ var priceTable = newTable("prices", []string{"method", "installments_from", "ins
 	flagColumn("refunds_fee", func(p *priceRow) *bool { return &p.RefundsFee }),
 	timeColumn("since", func(p *priceRow) *time.Time { return &p.Since }),
 	timeColumn("until", func(p *priceRow) *time.Time { return &p.until }),
+	bytesColumn("mac", func(p *priceRow) *[]byte { return &p.mac }),
 )
 
 var priceHash = priceTable.hashOf("merchant_id", "method", "installments_from", "installments_to", "version", "basis_points", "fixed", "minimum", "maximum", "days", "business_days",
@@ -77,16 +79,21 @@ func (tx *AdminTx) SetPrice(ctx context.Context, merchant payment.ID, p payment.
 	}
 	tx.record(NounPrice, "set", merchant, PriceSubject(&p), priceFields(before), priceFields(&p))
 	p.Since = tx.Now
-	row := priceRow{Price: p, merchant: merchant}
+	row := priceRow{Price: p, merchant: merchant, version: 1}
 	key := []any{merchant[:], string(p.Method), p.From, p.To}
-	err = tx.QueryRow(ctx, `SELECT coalesce(MAX(version), 0) + 1 FROM prices
-		WHERE merchant_id = $1 AND method = $2 AND installments_from = $3 AND installments_to = $4`, key...).Scan(&row.version)
+	rows, err := tx.Query(ctx, "SELECT "+priceTable.selected+` FROM prices t
+		WHERE t.merchant_id = $1 AND t.method = $2 AND t.installments_from = $3 AND t.installments_to = $4 ORDER BY t.version DESC LIMIT 1`, key...)
+	last, err := db.Collect(rows, err, scanPrice)
 	if err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, `UPDATE prices SET until = $5
-		WHERE merchant_id = $1 AND method = $2 AND installments_from = $3 AND installments_to = $4 AND until = 0`, append(key, micros(tx.Now))...); err != nil {
-		return err
+	for _, old := range last {
+		row.version, old.until = old.version+1, tx.Now
+		if _, err := tx.Exec(ctx, `UPDATE prices SET until = $5, mac = $6
+			WHERE merchant_id = $1 AND method = $2 AND installments_from = $3 AND installments_to = $4 AND until = 0`,
+			append(key, micros(tx.Now), priceHash.mac(tx.Keys(), &old))...); err != nil {
+			return err
+		}
 	}
 	if err := tx.InsertNew(ctx, priceTable.insert, priceTable.row(&row)); err != nil {
 		return err

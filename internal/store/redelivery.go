@@ -148,7 +148,7 @@ func (tx *Tx) redeliverTo(ctx context.Context, e *payment.Event, endpoint paymen
 		return err
 	}
 	rows, err := tx.Query(ctx, "SELECT "+endpointTable.selected+" FROM webhook_endpoints t WHERE t.merchant_id = $1 AND t.id = $2"+tx.ForUpdate(), e.Merchant[:], endpoint[:])
-	to, err := db.Collect(rows, err, scanEndpoint)
+	to, err := db.Collect(rows, err, scanEndpoint(tx.Keys()))
 	if err != nil || len(to) == 0 {
 		return err
 	}

@@ -21,11 +21,21 @@ var authenticTables = []opened{
 		err := approvalTable.scan(r, &v, key)
 		return v.Payout, err == nil && !approvalHash.authentic(keys, &v, v.mac), err
 	}},
+	{"webhook_endpoints", endpointTable.selected, "id", []byte{}, math.MaxInt32, func(r db.Scanner, keys *db.Keyring, key *any) (payment.ID, bool, error) {
+		var e Endpoint
+		damaged, err := endpointTable.scanDue(r, &e, key)
+		return e.ID, !damaged && !endpointHash.authentic(keys, &e, e.mac), err
+	}},
+	{"prices", priceTable.selected, "version", int64(0), math.MaxInt32, func(r db.Scanner, keys *db.Keyring, key *any) (payment.ID, bool, error) {
+		var v priceRow
+		err := priceTable.scan(r, &v, key)
+		return v.merchant, err == nil && !v.until.IsZero() && !priceHash.authentic(keys, &v, v.mac), err
+	}},
 }
 
 // proveAuthentic checks the keyed hashes of a merchant's rows.
 func proveAuthentic(ctx context.Context, q querier, keys *db.Keyring, merchant payment.ID) (Proof, error) {
-	p := Proof{Check: "hashes", Proves: "payouts with their approvals, and the merchant's limits, hosts, routes and prices, are as the gateway wrote them", Defects: []Defect{}}
+	p := Proof{Check: "hashes", Proves: "payouts with their approvals, webhook endpoints, replaced prices, accounts, and the merchant's limits, hosts, routes and prices, are as the gateway wrote them", Defects: []Defect{}}
 	for i := range authenticTables {
 		if err := authenticTables[i].prove(ctx, q, keys, merchant, "was changed or added outside the gateway", &p); err != nil {
 			return p, err

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/ledger"
@@ -78,6 +79,8 @@ func newHistory(t *testing.T, engine string) *history {
 	h.Jump(time.Hour)
 	h.refundFee()
 	h.resolve()
+	_, _, err = h.Endpoints.Create(t.Context(), actor.System, h.Merchant.ID, &wire.EndpointRequest{URL: wire.Some("https://loja.example/events"), Events: wire.Some([]string{"payin.paid"})})
+	h.Must(err)
 	return h
 }
 
@@ -282,6 +285,9 @@ var corruptions = []struct {
 	{"an approval is lost", "DELETE FROM approvals WHERE action = 'approved'", "approvals"},
 	{"the one who asked approved", "UPDATE approvals SET actor = 'credential:a'", "approvals"},
 	{"an approval gets another author", "UPDATE approvals SET actor = 'credential:c' WHERE action = 'approved'", "hashes"},
+	{"a webhook endpoint moves", "UPDATE webhook_endpoints SET url = 'https://evil.example'", "hashes"},
+	{"a webhook endpoint gets more events", "UPDATE webhook_endpoints SET events = '*'", "hashes"},
+	{"a replaced price changes", "UPDATE prices SET basis_points = basis_points + 1 WHERE until > 0", "hashes"},
 	{"a payout needs no approval", "UPDATE payouts SET approval = 'none' WHERE reference_id = 'approved'", "hashes"},
 	{"a payout was sent without approval", "UPDATE payouts SET approval = 'required' WHERE reference_id = 'approved'", "approvals"},
 	{"a payout leaves its batch", "UPDATE payouts SET batch_id = merchant_id WHERE reference_id = 'batch-0'", "batches"},

@@ -98,7 +98,7 @@ CREATE TABLE routes (
 
 -- Reference table: what merchants pay, by method and range of instalments. A row holds from
 -- since until it is replaced; until is 0 while it holds. Orders keep the prices of their
--- creation, and no row is removed. A maximum of 0 is none.
+-- creation, and no row is removed. A maximum of 0 is none. mac is a keyed hash of a replaced row.
 CREATE TABLE prices (
     merchant_id       BYTEA  NOT NULL REFERENCES merchants (id),
     method            TEXT   NOT NULL,
@@ -115,6 +115,7 @@ CREATE TABLE prices (
     refunds_fee       BIGINT NOT NULL,
     since             BIGINT NOT NULL,
     until             BIGINT NOT NULL,
+    mac               BYTEA  NOT NULL,
     PRIMARY KEY (merchant_id, method, installments_from, installments_to, version)
 );
 
@@ -499,7 +500,8 @@ CREATE UNIQUE INDEX events_id ON events (merchant_id, id);
 -- delivery on which the endpoint relied went elsewhere: an earlier event without a delivery
 -- was not for the endpoint, or its delivery was removed for its age. secret and
 -- previous_secret are sealed. failures counts the failed attempts since the last success,
--- and failed_hours the time, up to counted_at.
+-- and failed_hours the time, up to counted_at. mac is a keyed hash of the columns that decide who
+-- gets which events.
 CREATE TABLE webhook_endpoints (
     merchant_id     BYTEA  NOT NULL,
     id              BYTEA  NOT NULL,
@@ -523,6 +525,7 @@ CREATE TABLE webhook_endpoints (
     version         BIGINT NOT NULL,
     created_at      BIGINT NOT NULL,
     updated_at      BIGINT NOT NULL,
+    mac             BYTEA  NOT NULL,
     PRIMARY KEY (merchant_id, id)
 );
 

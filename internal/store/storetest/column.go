@@ -102,10 +102,10 @@ var columnTests = []test{
 		want := filled(store.Endpoint{Merchant: s.merchant().ID, ID: s.id(), Version: 1, URL: hook}, 1)
 		s.commit(does(func(n *needs) { n.NewEndpoint(want.Merchant) }, func(_ *loaded, c *changes) { c.AddEndpoint(want) }))
 		got := must(s.store.EndpointOf(s.Context(), want.Merchant, want.ID))
-		sameFields(s, "endpoint", got, want, "Position", "ReadTo", "CreatedAt", "UpdatedAt") // after the merchant's last event
+		sameFields(s, "endpoint", got, want, "Damaged", "Position", "ReadTo", "CreatedAt", "UpdatedAt") // after the merchant's last event
 		want = filled(store.Endpoint{Merchant: want.Merchant, ID: want.ID, CreatedAt: got.CreatedAt}, 1000)
 		s.commit(does(func(n *needs) { n.Endpoints(want.Merchant) }, func(_ *loaded, c *changes) { c.SetEndpoint(want) }))
-		sameFields(s, "changed endpoint", must(s.store.EndpointOf(s.Context(), want.Merchant, want.ID)), want)
+		sameFields(s, "changed endpoint", must(s.store.EndpointOf(s.Context(), want.Merchant, want.ID)), want, "Damaged")
 	}},
 	{"a merchant keeps all its fields", func(s *suite) {
 		want := filled(store.Merchant{}, 1)
