@@ -155,7 +155,7 @@ func (r *Registry) changeVersion(ctx context.Context, a *store.Account, why stri
 	})
 }
 
-// followed follows the table after a change; it is no error if another one was first.
+// followed follows the table after a change; it is no error if another process was first.
 func (r *Registry) followed(ctx context.Context, err error) error {
 	if err == nil || errors.Is(err, errChanged) {
 		_, err = r.Follow(ctx)

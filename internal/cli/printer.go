@@ -64,7 +64,7 @@ func tableOr(w io.Writer, rows [][]string, none string) {
 	table(w, rows)
 }
 
-// tableWidth is the width that tables fit: a terminal beside another one.
+// tableWidth is the width that tables fit: half of a screen.
 const tableWidth = 100
 
 // fit shortens cells of some columns until the rows fit the width of a table.

@@ -16,7 +16,7 @@ type start int
 // the mark too.
 const (
 	startCold       start = iota
-	startContinuous       // no process ran before, another one lives, or both sides agree on a clean stop
+	startContinuous       // no process ran before, another process lives, or both sides agree on a clean stop
 	startRestored         // the mark proves that the database is an older copy
 )
 
@@ -24,7 +24,7 @@ const (
 // too.
 const AgreementFor = time.Minute
 
-// startOf decides how a process starts. lives means that another one does, on this database.
+// startOf decides how a process starts. lives means that another process lives on this database.
 func startOf(inst *store.Installation, outside Mark, lives bool, now time.Time) start {
 	switch {
 	case outside.Epoch > inst.Epoch:

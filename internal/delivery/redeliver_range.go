@@ -20,7 +20,7 @@ const (
 	rangesAtATime = 16      // of all merchants, in one run
 )
 
-// rangeWait is after which time a merchant with rangesMax ranges may send another one.
+// rangeWait is the time after which a merchant with rangesMax ranges may send a further range.
 const rangeWait = time.Minute
 
 // RedeliverRange sends the events of a range of time again: each to every URL that has it, or to

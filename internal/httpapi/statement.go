@@ -209,7 +209,7 @@ type large struct {
 	of  map[payment.ID]int
 }
 
-// begin counts another one; false if there are too many of all merchants, or of this one.
+// begin counts a further answer; false if there are too many of all merchants, or of this merchant.
 func (e *large) begin(merchant payment.ID, max, ofMerchant int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -19,7 +19,7 @@ const settlementDaysMax = 365
 
 // SetPrice makes a price hold for the orders that a merchant creates from now on, within 2 s
 // on every node. It replaces the price for the same method and range of instalments; From 0
-// is all instalments of the method. A range may be inside another one, but not overlap it
+// is all instalments of the method. A range may be inside another range, but not overlap it
 // otherwise. unnamed terms are those of the price that it replaces, else of the smallest range that
 // includes it. The result is false if such a price holds already; nothing is changed then. Errors: problem kind
 // validation_failed, also if there is none of these and the settlement is

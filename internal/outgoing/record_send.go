@@ -34,7 +34,7 @@ type RecordSendOp struct {
 
 	payout payment.Payout // as it was claimed
 	number int64          // of the send
-	sent   time.Time      // its deadline: a send that this database lacks had another one
+	sent   time.Time      // its deadline: a send that this database lacks had another deadline
 	answer processor.TransferAnswer
 	after  payment.Payout
 }

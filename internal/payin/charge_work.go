@@ -104,10 +104,10 @@ func (w *chargeWork) call(ctx context.Context, clock env.Clock, guard func() err
 }
 
 // toLookUp reports whether the next call must be a look-up: an earlier call may have made the
-// charge, so another one would make a second, or has been answered already. After an unknown answer
-// it is a look-up even if a repeat is safe: the processor may refuse the repeat because it has the
-// charge under other terms, from a past that a restored backup lacks. If a repeat is unsafe, that
-// past is looked up before the first request, too.
+// charge, so a second call would make a second charge, or the call has been answered already. After
+// an unknown answer the next call is a look-up even if a repeat is safe: the processor may refuse
+// the repeat because it has the charge under other terms, from a past that a restored backup lacks.
+// If a repeat is unsafe, that past is looked up before the first request, too.
 func (w *chargeWork) toLookUp(now time.Time) bool {
 	switch {
 	case !w.MayExist && w.FirstSentAt.IsZero() && (w.profile.Charge.LookUpFirst || !w.profile.Charge.Repeat.Safe()):
@@ -172,8 +172,8 @@ func (w *chargeWork) takeReport(r processor.ChargeReport, now time.Time) {
 	}
 }
 
-// proved reports whether a "not found" now proves that no earlier request made the charge,
-// and that another one is safe in any case.
+// proved reports whether a "not found" now proves that no earlier request made the charge, and that
+// a further request is safe in any case.
 func (w *chargeWork) proved(now time.Time) bool {
 	e := w.profile.Charge
 	return e.Repeatable(w.FirstSentAt, now) && e.Visible(w.FirstSentAt, now) && !now.Before(w.lastSent().Add(e.Timeout+e.QuietPeriod))

@@ -235,7 +235,7 @@ func (v *batchOp) addElsewhere(item int, account string) {
 const conflictsMost = 100
 
 // unused refuses a batch if the reference of an item is used, even by a payout of the same
-// content: that payout belongs to no batch, or to another one.
+// content: that payout belongs to no batch, or to another batch.
 func (v *batchOp) unused(l *store.Loaded) error {
 	return conflict(len(v.items), func(i int) bool {
 		in := &v.items[i].in.Payout

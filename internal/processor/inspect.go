@@ -37,7 +37,7 @@ type Authenticator interface {
 	// Refused reports whether the last answer was that the credentials are refused: a hint.
 	Refused() bool
 	// Authenticate proves by a query, without an effect, whether the credentials are accepted:
-	// its error is [ErrCredentials] if they are refused, another one if that is not known.
+	// its error is [ErrCredentials] if they are refused, a different error if that is unknown.
 	Authenticate(ctx context.Context) error
 }
 

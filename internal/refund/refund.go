@@ -85,7 +85,7 @@ const (
 	none     refusal = iota
 	tooLate          // the window has passed
 	noMethod         // the processor cannot give the method back
-	notOpen          // this process cannot open the account: another one may, or this one later
+	notOpen          // this process cannot open the account: another process may, or this process later
 )
 
 // refusal returns why a payment cannot be given back now.

@@ -47,7 +47,7 @@ var transferStates = map[string]processor.TransferState{
 	"DONE": processor.TransferPaid, "FAILED": processor.TransferFailed, "CANCELLED": processor.TransferFailed,
 }
 
-// equalWait is how long Asaas answers 409 to a transfer that is equal to another one.
+// equalWait is how long Asaas answers 409 to a transfer that is equal to an earlier one.
 const equalWait = 15 * time.Minute
 
 // brazil begins phone keys in our form, and not in Asaas'.
@@ -179,7 +179,7 @@ func (p *Processor) transfer(ctx context.Context, ref processor.Ref) (wireTransf
 }
 
 // transferByList searches the list. One that was found before its end is taken, unless it
-// failed: then there may be another one.
+// failed: there may be a second transfer.
 func (p *Processor) transferByList(ctx context.Context, ref processor.Ref) processor.TransferReport {
 	matches, call, err := p.transfers.find(ctx, ref)
 	list := make([]wireTransfer, 0, len(matches))
