@@ -42,12 +42,6 @@ func (g *gateway) Refunds(_ context.Context, merchant payment.ID, f store.Filter
 	return list, g.err
 }
 
-// Refunds records the filter.
-func (l *recorder) Refunds(ctx context.Context, merchant payment.ID, f store.Filter) ([]payment.Refund, error) {
-	l.filter = f
-	return l.gateway.Refunds(ctx, merchant, f)
-}
-
 // refunds are the use cases of refunds.
 type refunds struct{ *gateway }
 

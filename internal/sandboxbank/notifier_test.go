@@ -1,7 +1,6 @@
 package sandboxbank
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -24,59 +23,6 @@ func (h *harness) about() (ids []string) {
 		ids = append(ids, hints[0].ExternalID)
 	}
 	return ids
-}
-
-func (h *harness) noticeID(n sentNotice) string {
-	h.t.Helper()
-	id, err := h.driver.VerifyNotice(n.header, n.body, h.clock.Now())
-	if err != nil {
-		h.t.Fatalf("verify notice: %v", err)
-	}
-	return id
-}
-
-func TestNotifyTwice(t *testing.T) {
-	h := newHarness(t, nil)
-	h.arm(bankapi.OpTransfer, bankapi.NotifyTwice)
-	h.transfer(h.transferRequest())
-	h.elapse()
-	notices := h.gateway.received()
-	if len(notices) != 2 || !bytes.Equal(notices[0].body, notices[1].body) || h.noticeID(notices[0]) != h.noticeID(notices[1]) {
-		t.Errorf("%d notices, want the same one twice", len(notices))
-	}
-}
-
-func TestNotifyNever(t *testing.T) {
-	h := newHarness(t, nil)
-	h.arm(bankapi.OpTransfer, bankapi.NotifyNever)
-	request := h.transferRequest()
-	h.transfer(request)
-	h.elapse()
-	if n := len(h.gateway.received()); n != 0 {
-		t.Errorf("%d notices", n)
-	}
-	if lines := h.transfers(request.ExternalID); lines[0].Status != "paid" {
-		t.Errorf("transfers: %+v", lines)
-	}
-}
-
-func TestNotifyReordered(t *testing.T) {
-	h := newHarness(t, nil)
-	h.arm(bankapi.OpTransfer, bankapi.NotifyReordered)
-	first, second := h.transferRequest(), h.transferRequest()
-	h.transfer(first)
-	h.transfer(second)
-	if err := h.control.Transfer(t.Context(), first.ExternalID, "complete", 0); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.control.Transfer(t.Context(), first.ExternalID, "return", 0); err != nil {
-		t.Fatal(err)
-	}
-	h.elapse()
-	want := []string{first.ExternalID, second.ExternalID, first.ExternalID} // returned, the other, paid
-	if got := h.about(); !slices.Equal(got, want) {
-		t.Errorf("notices about %v, want %v", got, want)
-	}
 }
 
 // TestRefusedNoticeIsRepeated: the same bytes, at growing intervals, until a
@@ -187,21 +133,6 @@ func TestSeveralGateways(t *testing.T) {
 	down = two
 	h.pay(h.chargeRequest(payment.PIX), bankapi.ForceCharge{})
 	expect("first has expired", two)
-}
-
-// TestNoticeWorkers: several workers deliver each notice once.
-func TestNoticeWorkers(t *testing.T) {
-	h := newHarness(t, func(o *Options) { o.NoticeWorkers = 4 })
-	const payments = 50
-	for range payments {
-		h.pay(h.chargeRequest(payment.PIX), bankapi.ForceCharge{})
-	}
-	h.step()
-	ids := h.about()
-	slices.Sort(ids)
-	if len(slices.Compact(ids)) != payments {
-		t.Errorf("%d notices, want each of %d once", len(ids), payments)
-	}
 }
 
 // TestRun: the bank's own loop sleeps until a timer is due, and wakes for new
