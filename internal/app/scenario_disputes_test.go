@@ -19,6 +19,7 @@ var disputeScenarios = []scenario{
 		{ask: "GET /disputes?payinId={id}&status=OPEN,SUBMITTED&kind=MED", status: 200, holds: `"payinId":" "paymentId":"E "kind":"MED" "reason":"Golpe" "amount":400 "status":"OPEN" "respondBy":" "nextCursor":null`, lacks: `"takenAmount" "defense" "blocked" "closedAt"`},
 		{ask: "GET /payin/{id}", status: 200, holds: `"status":"DISPUTED" "disputedAmount":400`},
 		{ask: "GET /disputes?payinId={id}&respondBefore=2026-01-01T00:00:00Z", status: 200, holds: `{"data":[]`},
+		{ask: "GET /statement?kind=dispute_opened&account=disputed", status: 200, holds: `"amount":400 "orderType":"payin" "disputeId":"`, lacks: `"installment"`},
 		{ask: "POST /disputes/{dispute}/defense", body: defenseOf, status: 200, holds: `"status":"SUBMITTED" "text":"Entregue "name":"nota.pdf" "size":6 "submittedAt":"`, lacks: "JVBERi0x"},
 		{ask: "POST /disputes/{dispute}/defense", body: defenseOf, status: 200, holds: `"status":"SUBMITTED" "version":2`, sent: true},
 		{ask: "POST /disputes/{dispute}/defense", body: `{"text":"Outra."}`, status: 409, holds: `"code":"invalid_state"`},

@@ -97,6 +97,9 @@ func TestPricesAndSettlement(t *testing.T) {
 		wants("an hour before", fmt.Sprint(funds), "9891")
 		g.Must(204, "POST", "/sandbox/clock", `{"advance":3602}`)
 		wants("settled", fmt.Sprint(funds+9891), "0")
+		if got := g.Must(200, "GET", "/statement?kind=settled&account=pending", ""); got.Get("data.0.installment") != "1" {
+			t.Errorf("the statement has %s", got.Body)
+		}
 		if got := g.Must(200, "GET", "/receivables", "").Body; got != `{"data":[]}` {
 			t.Errorf("receivables %s", got)
 		}

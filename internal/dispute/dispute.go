@@ -189,11 +189,11 @@ func (v following) take(d *payment.Dispute) error {
 	took := receivable.Take(v.l, v.c, v.p, more)
 	d.Taken, d.Took = d.Taken+more, slices.Concat(d.Took, took)
 	v.set(d)
-	entry := ledger.OpenDispute(took.Sum(), v.l.Balances(v.p.Merchant)[ledger.Available], more)
+	entry := ledger.OpenDispute(took.Sum(), v.l.Balances(v.p.Merchant)[ledger.Available], more).Of(d.ID)
 	if _, err := transition.Payin(v.l, v.c, v.p, v.links, on, entry); err != nil || d.Status != payment.DisputeLost {
 		return err
 	}
-	_, err := transition.Payin(v.l, v.c, v.p, v.links, v.trigger(d, payment.OnLose), ledger.LoseDispute(d.Processor, more))
+	_, err := transition.Payin(v.l, v.c, v.p, v.links, v.trigger(d, payment.OnLose), ledger.LoseDispute(d.Processor, more).Of(d.ID))
 	return err
 }
 
@@ -329,7 +329,7 @@ func (v following) move(d *payment.Dispute, on payment.Trigger, lost money.Cents
 	v.c.CloseCases(d.Merchant, d.ID, store.CaseDisputeOpen, store.ResolvedByProof)
 	v.endDefense(d)
 	if had > 0 {
-		if _, err := transition.Payin(v.l, v.c, v.p, v.links, trigger, entry); err != nil {
+		if _, err := transition.Payin(v.l, v.c, v.p, v.links, trigger, entry.Of(d.ID)); err != nil {
 			return err
 		}
 	}
@@ -375,7 +375,7 @@ func (v following) returnRest(d *payment.Dispute) error {
 	entry := ledger.WinDispute(v.restore(d, rest), owed, rest)
 	d.Returned += rest
 	v.set(d)
-	_, err := transition.Payin(v.l, v.c, v.p, v.links, payment.OnWinPart, entry)
+	_, err := transition.Payin(v.l, v.c, v.p, v.links, payment.OnWinPart, entry.Of(d.ID))
 	return err
 }
 
@@ -401,7 +401,7 @@ func (v following) correctLoss(d *payment.Dispute, r *processor.Dispute) error {
 	d.Lost, d.Returned, d.Version = r.Lost, d.Returned+rest, d.Version+1
 	v.set(d)
 	if rest > 0 {
-		if _, err := transition.Payin(v.l, v.c, v.p, v.links, payment.OnReversePart, entry); err != nil {
+		if _, err := transition.Payin(v.l, v.c, v.p, v.links, payment.OnReversePart, entry.Of(d.ID)); err != nil {
 			return err
 		}
 	}

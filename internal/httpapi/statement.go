@@ -237,7 +237,7 @@ func (e *large) end(merchant payment.ID) {
 func statementRow(r *store.StatementRow) wire.StatementRow {
 	return wire.StatementRow{
 		Number: r.Number, Entry: r.Entry, Kind: r.Kind, Account: r.Account, Amount: r.Amount, BalanceAfter: r.BalanceAfter,
-		OrderType: r.OrderType, Order: r.Subject, ReferenceID: r.ReferenceID, EndToEndID: r.EndToEndID, CreatedAt: r.CreatedAt,
+		OrderType: r.OrderType, Order: r.Subject, ReferenceID: r.ReferenceID, EndToEndID: r.EndToEndID, Dispute: r.Dispute, Installment: r.Installment, CreatedAt: r.CreatedAt,
 	}
 }
 

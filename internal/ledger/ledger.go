@@ -100,10 +100,18 @@ type Posting struct {
 	Amount  money.Cents
 }
 
-// Entry is one balanced movement: what happened, and its postings.
+// Entry is one balanced movement: what happened, its postings, and the part of the order that it is about, if
+// it is a dispute or a receivable.
 type Entry struct {
 	Kind     Kind
 	Postings []Posting
+	Part     [16]byte
+}
+
+// Of is the entry about a part.
+func (e Entry) Of(part [16]byte) Entry {
+	e.Part = part
+	return e
 }
 
 // Errors of entries and balances.

@@ -119,7 +119,7 @@ func Move(kind Kind, from, to Account, amount money.Cents) Entry {
 	if amount <= 0 {
 		return Entry{Kind: kind}
 	}
-	return Entry{kind, []Posting{{from, -amount}, {to, amount}}}
+	return Entry{Kind: kind, Postings: []Posting{{from, -amount}, {to, amount}}}
 }
 
 // Fund credits the operator's own money to the merchant.

@@ -67,7 +67,7 @@ func (v *settle) Decide(l *store.Loaded, c *store.Changes) error {
 		return nil
 	}
 	if net := r.Net(); net > 0 { // else all of it was taken
-		if err := c.Post(r.Merchant, r.Payin, ledger.Settle(net)); err != nil {
+		if err := c.Post(r.Merchant, r.Payin, ledger.Settle(net).Of(r.ID)); err != nil {
 			return err
 		}
 		if err := transition.RepayDebt(l, c, r.Merchant, r.Payin); err != nil {

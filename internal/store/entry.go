@@ -61,6 +61,7 @@ func appendEntry(b, previous []byte, lines []posting) []byte {
 	b = append(b, first.merchant[:]...)
 	b = append(b, first.Entry[:]...)
 	b = append(b, first.Subject[:]...)
+	b = append(b, first.Part[:]...)
 	b = append(binary.BigEndian.AppendUint32(b, uint32(len(first.Kind))), first.Kind...) //nolint:gosec // short
 	for _, n := range [...]int64{first.entryNumber, micros(first.CreatedAt), int64(len(lines))} {
 		b = binary.BigEndian.AppendUint64(b, uint64(n)) //nolint:gosec // bits

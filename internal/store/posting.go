@@ -24,6 +24,9 @@ type Posting struct {
 	BalanceAfter cents
 	CreatedAt    time.Time
 
+	// Part is the dispute or the receivable of the subject that the entry is about; zero if it is about none.
+	Part payment.ID
+
 	// Number is its position, from 1, without gaps: in the merchant's statement, or within
 	// an account that the statement does not have.
 	Number int64
@@ -50,6 +53,7 @@ var postingTable = newTable("postings", []string{"entry_id", "line"},
 	intColumn("number", func(p *posting) *int64 { return &p.Number }),
 	intColumn("entry_number", func(p *posting) *int64 { return &p.entryNumber }),
 	bytesColumn("entry_hash", func(p *posting) *[]byte { return &p.entryHash }),
+	optionalIDColumn("part_id", func(p *posting) *payment.ID { return &p.Part }),
 )
 
 // balance is one account of a merchant.
@@ -178,7 +182,7 @@ func (c *Changes) Post(merchant, subject payment.ID, e ledger.Entry) error {
 		}
 		c.postings = append(c.postings, posting{merchant: merchant, entryNumber: b.last.number, Posting: Posting{
 			Entry: entry, Line: int64(i), Kind: e.Kind, Subject: subject, Account: p.Account,
-			Amount: p.Amount, BalanceAfter: b.amounts[p.Account], CreatedAt: b.last.at, Number: number,
+			Amount: p.Amount, BalanceAfter: b.amounts[p.Account], CreatedAt: b.last.at, Number: number, Part: e.Part,
 		}})
 	}
 	c.count++

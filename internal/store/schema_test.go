@@ -121,7 +121,7 @@ func TestSchemaEnforcesRules(t *testing.T) {
 			"INSERT INTO payout_sends SELECT merchant_id, payout_id, 2, processor, body_hash, node, deadline, 'unknown', '', 0, 0 FROM payout_sends", // two undecided
 			"INSERT INTO payout_sends SELECT id, id, 1, '', '', '', 0, 'paid', '', 0, 0 FROM merchants WHERE number = 0",                             // of no payout
 			"INSERT INTO balances SELECT id, 'available', -1, 1, 0, '', 0 FROM merchants", "INSERT INTO balances SELECT id, 'owed', 1, 1, 0, '', 0 FROM merchants",
-			"INSERT INTO postings SELECT id, id, 0, '', id, 'held', 0, 0, 0, 0, 0, '' FROM merchants",
+			"INSERT INTO postings SELECT id, id, 0, '', id, 'held', 0, 0, 0, 0, 0, '', '' FROM merchants",
 			"INSERT INTO deliveries SELECT id, id, 1, id, '', '', '', 0, 0, 0, 0, '', '', 0, 0 FROM merchants", // of no event
 			"INSERT INTO credentials (key_id, merchant_id, label, secret_hash, second_hash, second_until, scopes, allowed_ips, expires_at, revoked_at, created_at, mac) " +
 				"VALUES ('k', 'nobody', '', '', '', 0, '', '', 0, 0, 0, '')",

@@ -22,6 +22,9 @@ type StatementRow struct {
 	ReferenceID string
 	// EndToEndID is the id in Pix of that order; "" if it is not known, or the order has several payments.
 	EndToEndID string
+	// Dispute and Installment are the part of the order that the entry is about; zero if it is about none.
+	Dispute     payment.ID
+	Installment int
 }
 
 // StatementFilter selects rows of a statement, oldest first.
@@ -67,17 +70,22 @@ func (s *Store) Statement(ctx context.Context, merchant payment.ID, f StatementF
 	rows, err := s.db.Query(ctx, "SELECT "+postingTable.selected+`, CASE WHEN i.id IS NOT NULL THEN '`+string(payment.OperationPayin)+
 		`' WHEN o.id IS NOT NULL THEN '`+string(payment.OperationPayout)+`' WHEN r.id IS NOT NULL THEN '`+string(payment.OperationRefund)+`' ELSE '' END, coalesce(i.reference_id, o.reference_id, r.reference_id, ''),
 			CASE WHEN i.end_to_end_id <> '' AND (SELECT count(*) FROM receipts p WHERE p.merchant_id = t.merchant_id AND p.payin_id = i.id) > 1 THEN ''
-			ELSE coalesce(i.end_to_end_id, o.end_to_end_id, r.end_to_end_id, '') END
+			ELSE coalesce(i.end_to_end_id, o.end_to_end_id, r.end_to_end_id, '') END, CASE WHEN d.id IS NULL THEN 0 ELSE 1 END, coalesce(n.installment, 0)
 		FROM (`+ofEachAccount(accounts, "*", "number > $2 AND number <= $3"+kind+" ORDER BY number LIMIT $4")+`) AS t
 		LEFT JOIN payins i ON i.merchant_id = t.merchant_id AND i.id = t.subject_id
 		LEFT JOIN payouts o ON o.merchant_id = t.merchant_id AND o.id = t.subject_id
 		LEFT JOIN refunds r ON r.merchant_id = t.merchant_id AND r.id = t.subject_id
+		LEFT JOIN disputes d ON d.merchant_id = t.merchant_id AND d.id = t.part_id
+		LEFT JOIN receivables n ON n.merchant_id = t.merchant_id AND n.id = t.part_id
 		ORDER BY t.number LIMIT $4`, args...)
 	list, err := db.Collect(rows, err, func(r db.Scanner) (StatementRow, error) {
 		var p posting
 		var row StatementRow
-		err := postingTable.scan(r, &p, (*string)(&row.OrderType), &row.ReferenceID, &row.EndToEndID)
-		row.Posting = p.Posting
+		var disputed bool
+		err := postingTable.scan(r, &p, (*string)(&row.OrderType), &row.ReferenceID, &row.EndToEndID, (*flagDest)(&disputed), intDest[int]{&row.Installment})
+		if row.Posting = p.Posting; disputed {
+			row.Dispute = p.Part
+		}
 		return row, err
 	})
 	return list, s.db.ReadError("statement", err)

@@ -17,7 +17,7 @@ import (
 var chainOfEntries = "SELECT 0 AS part, " + postingTable.selected + ` FROM postings t WHERE t.merchant_id = $1
 	UNION ALL SELECT 1, ` + postingTable.values(map[string]string{
 	"merchant_id": "t.merchant_id", "entry_id": "t.merchant_id", "line": "0", "kind": "''", "subject_id": "t.merchant_id", "account": "t.account", "amount": "0",
-	"balance_after": "t.balance", "created_at": "t.entry_at", "number": "t.postings", "entry_number": "t.entry_number", "entry_hash": "t.entry_hash",
+	"balance_after": "t.balance", "created_at": "t.entry_at", "number": "t.postings", "entry_number": "t.entry_number", "entry_hash": "t.entry_hash", "part_id": "t.merchant_id",
 }) + ` FROM balances t WHERE t.merchant_id = $1
 	ORDER BY part, entry_number, entry_id, line`
 
@@ -109,7 +109,7 @@ func sameEntry(lines []posting) bool {
 	first := &lines[0]
 	for i := range lines {
 		p := &lines[i]
-		if p.Line != int64(i) || p.Kind != first.Kind || p.Subject != first.Subject || !p.CreatedAt.Equal(first.CreatedAt) || i > 0 && len(p.entryHash) > 0 {
+		if p.Line != int64(i) || p.Kind != first.Kind || p.Subject != first.Subject || p.Part != first.Part || !p.CreatedAt.Equal(first.CreatedAt) || i > 0 && len(p.entryHash) > 0 {
 			return false
 		}
 	}

@@ -229,7 +229,7 @@ func entry(kind, subject, from, to string, amount int) string {
 			"INSERT INTO balances SELECT "+owner+", '"+account+"', 0, 0, 0, substr("+owner+", 1, 0), 0 WHERE NOT EXISTS (SELECT 1 FROM balances WHERE merchant_id = "+owner+" AND account = '"+account+"')",
 			"UPDATE balances SET balance = balance + "+moved+", postings = postings + 1 WHERE merchant_id = "+owner+" AND account = '"+account+"'",
 			"INSERT INTO postings SELECT merchant_id, "+subject+", "+fmt.Sprint(i)+", '"+kind+"', "+subject+", account, "+moved+", balance, 1, 1 + (SELECT coalesce(MAX(number), 0) FROM postings WHERE merchant_id = "+owner+" AND "+numbered+
-				"), 0, substr(merchant_id, 1, 0) FROM balances WHERE merchant_id = "+owner+" AND account = '"+account+"'")
+				"), 0, substr(merchant_id, 1, 0), substr(merchant_id, 1, 0) FROM balances WHERE merchant_id = "+owner+" AND account = '"+account+"'")
 	}
 	return strings.Join(list, ";")
 }
@@ -264,11 +264,11 @@ var corruptions = []struct {
 		"INSERT INTO postings SELECT b.merchant_id, b.merchant_id, CASE WHEN b.account = 'available' THEN 0 ELSE 1 END, 'funded', b.merchant_id, b.account, " +
 			"CASE WHEN b.account = 'available' THEN 500 ELSE -500 END, b.balance + CASE WHEN b.account = 'available' THEN 500 ELSE -500 END, h.entry_at, " +
 			"CASE WHEN b.account = 'available' THEN (SELECT SUM(s.postings) FROM balances s WHERE s.merchant_id = b.merchant_id AND s.account IN ('available', 'pending', 'held', 'disputed', 'unapplied', 'owed')) ELSE b.postings END + 1, " +
-			"h.entry_number + 1, h.entry_hash FROM balances b JOIN balances h ON h.merchant_id = b.merchant_id AND h.account = 'available' WHERE b.account IN ('available', 'clearing:bank') AND b.merchant_id IN (SELECT id FROM merchants WHERE number = 1); " +
-			"UPDATE balances SET balance = balance + CASE WHEN account = 'available' THEN 500 ELSE -500 END, postings = postings + 1, entry_number = CASE WHEN account = 'available' THEN entry_number + 1 ELSE 0 END " +
-			"WHERE account IN ('available', 'clearing:bank') AND merchant_id IN (SELECT id FROM merchants WHERE number = 1)", "chain"},
+			"h.entry_number + 1, h.entry_hash, substr(b.merchant_id, 1, 0) FROM balances b JOIN balances h ON h.merchant_id = b.merchant_id AND h.account = 'available' WHERE b.account IN ('available', 'clearing:bank') AND b.merchant_id IN (SELECT id FROM merchants WHERE number = 1); " +
+			"UPDATE balances SET balance = balance + CASE WHEN account = 'available' THEN 500 ELSE -500 END, postings = postings + 1, entry_number = CASE WHEN account = 'available' THEN entry_number + 1 ELSE 0 END WHERE account IN ('available', 'clearing:bank') AND merchant_id IN (SELECT id FROM merchants WHERE number = 1)", "chain"},
 	{"an entry is re-dated", "UPDATE postings SET created_at = created_at - 1 WHERE entry_number = 2", "chain"},
 	{"an entry is about another order", "UPDATE postings SET subject_id = merchant_id WHERE entry_number = 2", "chain"},
+	{"an entry is about another part of its order", "UPDATE postings SET part_id = merchant_id WHERE entry_number = 2", "chain"},
 	{"an entry changes its place", "UPDATE postings SET entry_number = 5 - entry_number WHERE entry_number IN (2, 3)", "chain"},
 	{"an entry is not in the chain", "UPDATE postings SET entry_number = 0 WHERE entry_number = 2", "chain"},
 	{"an entry takes the hash of another one", "UPDATE postings SET entry_hash = (SELECT p.entry_hash FROM postings p WHERE p.entry_number = 1 AND p.line = 0 AND p.merchant_id IN (SELECT id FROM merchants WHERE number = 1)) WHERE entry_number = 2 AND line = 0", "chain"},

@@ -29,6 +29,8 @@ type StatementRow struct {
 	Order        payment.ID
 	ReferenceID  string
 	EndToEndID   string // of the order, if it is known and the order has one payment
+	Dispute      payment.ID
+	Installment  int // from 1
 	CreatedAt    time.Time
 }
 
@@ -45,12 +47,17 @@ type statementView struct {
 	CreatedAt    Timestamp         `json:"createdAt"`
 	EndToEndID   string            `json:"endToEndId,omitzero"`
 	RefundID     string            `json:"refundId,omitzero"`
+	DisputeID    string            `json:"disputeId,omitzero"`
+	Installment  int               `json:"installment,omitzero"`
 }
 
 func (r *StatementRow) view() statementView {
 	v := statementView{
 		Number: r.Number, EntryID: r.Entry.String(), Kind: r.Kind, Account: r.Account, Amount: r.Amount,
-		BalanceAfter: r.BalanceAfter, CreatedAt: TimestampOf(r.CreatedAt),
+		BalanceAfter: r.BalanceAfter, CreatedAt: TimestampOf(r.CreatedAt), Installment: r.Installment,
+	}
+	if !r.Dispute.IsZero() {
+		v.DisputeID = r.Dispute.String()
 	}
 	if r.OrderType != "" {
 		v.OrderType, v.OrderID, v.ReferenceID, v.EndToEndID = r.OrderType, r.Order.String(), r.ReferenceID, r.EndToEndID
@@ -70,7 +77,7 @@ func Statement(r *StatementRow) ([]byte, error) {
 // StatementColumns is the header of the statement as CSV.
 var StatementColumns = []string{
 	"number", "entryId", "kind", "account", "amount", "balanceAfter", "orderType", "orderId", "referenceId", "createdAt",
-	"endToEndId", "refundId",
+	"endToEndId", "refundId", "disputeId", "installment",
 }
 
 // quoteFormula puts an apostrophe before each part of a text that a spreadsheet would take for a
@@ -123,6 +130,14 @@ func (f StatementFormat) time(t time.Time) string {
 	return string(TimestampOf(t))
 }
 
+// installmentText is empty if the row is about no instalment.
+func installmentText(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
 // StatementCSV writes rows as CSV (RFC 4180), after a header if they are the first ones.
 // Errors are those of w.
 func StatementCSV(w io.Writer, f StatementFormat, rows []StatementRow, first bool) error {
@@ -147,7 +162,7 @@ func StatementCSV(w io.Writer, f StatementFormat, rows []StatementRow, first boo
 			strconv.FormatInt(v.Number, 10), v.EntryID, string(v.Kind), string(v.Account),
 			f.amount(v.Amount), f.amount(v.BalanceAfter),
 			string(v.OrderType), v.OrderID, quoteFormula(v.ReferenceID), f.time(rows[i].CreatedAt),
-			quoteFormula(v.EndToEndID), v.RefundID,
+			quoteFormula(v.EndToEndID), v.RefundID, v.DisputeID, installmentText(v.Installment),
 		}); err != nil {
 			return err
 		}

@@ -431,6 +431,7 @@ CREATE TABLE postings (
     number        BIGINT NOT NULL,
     entry_number  BIGINT NOT NULL,
     entry_hash    BYTEA  NOT NULL,
+    part_id       BYTEA  NOT NULL,
     PRIMARY KEY (merchant_id, account, number)
 ) {{narrow}};
 

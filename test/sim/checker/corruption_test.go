@@ -4,7 +4,7 @@ package checker
 const (
 	ofDone     = " WHERE payout_id = (SELECT id FROM payouts WHERE reference_id = 'out-done')"
 	ofSent     = " WHERE payout_id = (SELECT id FROM payouts WHERE reference_id = 'out-sent')"
-	addPosting = "INSERT INTO postings (entry_number, entry_hash, number, merchant_id, entry_id, line, kind, subject_id, account, amount, balance_after, created_at) "
+	addPosting = "INSERT INTO postings (entry_number, entry_hash, number, merchant_id, entry_id, line, kind, subject_id, account, amount, balance_after, created_at, part_id) "
 	addSend    = "INSERT INTO payout_sends (merchant_id, payout_id, number, processor, body_hash, node, deadline, outcome, evidence, created_at, ended_at) "
 	addCharge  = `INSERT INTO charges (merchant_id, payin_id, number, account, state, may_exist, next_at, attempts, claimed_by, first_sent_at, sent_at, outcome, cause,
 		processor_id, created_at, updated_at) `
@@ -36,7 +36,7 @@ func entryOf(kind, reference, from, to, amount string) []string {
 		}
 		list = append(list,
 			addPosting+"SELECT 0, '', 0, merchant_id, $1, "+line+", '"+kind+"', "+subject+", account, 0 "+change+", balance "+change+
-				", 1 FROM balances WHERE account = '"+account+"'",
+				", 1, '' FROM balances WHERE account = '"+account+"'",
 			"UPDATE balances SET balance = balance "+change+", postings = postings + 1 WHERE account = '"+account+"'")
 	}
 	return list
@@ -54,9 +54,9 @@ var corruptions = []struct {
 	{"a posting is rewritten", Ledger, "posting", []string{"UPDATE postings SET amount = amount + 1 WHERE kind = 'payout_paid'"}},
 	{"a posting is deleted", Ledger, "was deleted", []string{"DELETE FROM postings WHERE kind = 'payout_paid'"}},
 	{"an entry of two kinds", Ledger, "does not continue it", append(entryOf("payout_held", "out-new", "available", "held", "5"),
-		addPosting+"SELECT 0, '', -1, merchant_id, $1, 2, 'funded', id, 'available', 1, 1, 1 FROM payouts WHERE reference_id = 'out-new'")},
+		addPosting+"SELECT 0, '', -1, merchant_id, $1, 2, 'funded', id, 'available', 1, 1, 1, '' FROM payouts WHERE reference_id = 'out-new'")},
 	{"one cent too many", Ledger, "sums to 1", []string{
-		addPosting + "SELECT 0, '', 0, merchant_id, $1, 0, 'funded', merchant_id, account, 1, balance + 1, 1 FROM balances WHERE account = 'available'",
+		addPosting + "SELECT 0, '', 0, merchant_id, $1, 0, 'funded', merchant_id, account, 1, balance + 1, 1, '' FROM balances WHERE account = 'available'",
 		"UPDATE balances SET balance = balance + 1, postings = postings + 1 WHERE account = 'available'"}},
 	{"a balance without postings", Ledger, "its postings sum to", []string{
 		"UPDATE balances SET balance = balance + 1, postings = postings + 1 WHERE account = 'available'"}},
@@ -66,10 +66,10 @@ var corruptions = []struct {
 	{"a posting that its balance does not count", Ledger, "postings, not", append(entryOf("payout_held", "out-new", "available", "held", "5"),
 		"UPDATE balances SET postings = postings + 1 WHERE account = 'held'")},
 	{"a posting with a wrong balance", Ledger, "whose posting says", []string{
-		addPosting + "SELECT 0, '', 0, merchant_id, $1, 0, 'funded', merchant_id, account, 1, balance, 1 FROM balances WHERE account = 'available'"}},
+		addPosting + "SELECT 0, '', 0, merchant_id, $1, 0, 'funded', merchant_id, account, 1, balance, 1, '' FROM balances WHERE account = 'available'"}},
 	{"an entry without a subject", Ledger, "which is not an order", entryOf("payout_held", "", "available", "held", "5")},
 	{"an entry continued later", Ledger, "in a later commit", []string{
-		addPosting + "SELECT 0, '', 0, merchant_id, entry_id, 2, kind, subject_id, account, 1, 1, 1 FROM postings WHERE kind = 'payout_paid' AND line = 0"}},
+		addPosting + "SELECT 0, '', 0, merchant_id, entry_id, 2, kind, subject_id, account, 1, 1, 1, '' FROM postings WHERE kind = 'payout_paid' AND line = 0"}},
 
 	{"a charge that begins made", SingleCharge, "begins as made", []string{
 		addCharge + "SELECT merchant_id, id, 1, processor, 'made', 1" + restOfCharge + "FROM payins WHERE reference_id = 'in-open'"}},
@@ -133,8 +133,8 @@ var corruptions = []struct {
 	{"a hold without a payout", Amounts, "in flight sum to", entryOf("payout_held", "out-done", "available", "held", "1")},
 	{"more held than there was", Amounts, "available is -", entryOf("payout_held", "out-new", "available", "held", "10000000")},
 	{"debt beside available money", Amounts, "is owed while", []string{
-		addPosting + "SELECT 0, '', 0, merchant_id, $1, 0, 'dispute_opened', id, 'owed', -5, -5, 1 FROM payins WHERE reference_id = 'in-paid'",
-		addPosting + "SELECT 0, '', 0, merchant_id, $1, 1, 'dispute_opened', (SELECT id FROM payins WHERE reference_id = 'in-paid'), account, 5, balance + 5, 1 FROM balances WHERE account = 'disputed'"}},
+		addPosting + "SELECT 0, '', 0, merchant_id, $1, 0, 'dispute_opened', id, 'owed', -5, -5, 1, '' FROM payins WHERE reference_id = 'in-paid'",
+		addPosting + "SELECT 0, '', 0, merchant_id, $1, 1, 'dispute_opened', (SELECT id FROM payins WHERE reference_id = 'in-paid'), account, 5, balance + 5, 1, '' FROM balances WHERE account = 'disputed'"}},
 	{"a dispute won without an entry", Amounts, "open disputes sum to 0", []string{"UPDATE disputes SET status = 'WON'"}},
 	{"a paid amount decreased", Amounts, "paid amount changes from 10000 to 9999", []string{"UPDATE payins SET paid_amount = 9999, version = version + 1 WHERE reference_id = 'in-paid'"}},
 	{"refunded with too little", Amounts, "5 of 10000 is refunded", []string{

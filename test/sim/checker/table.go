@@ -59,7 +59,7 @@ var tables = [...]watchedTable{
 	},
 	postingTable: {
 		name: "postings", merchant: "merchant_id", id: "entry_id", columns: func(c *columns) { c.posting(&postingRow{}) },
-		unread:    []string{"entry_number", "entry_hash"}, // verify proves the chain
+		unread:    []string{"entry_number", "entry_hash", "part_id"}, // verify proves the chain
 		invariant: Ledger, thing: "posting",
 	},
 	balanceTable: {
