@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
@@ -60,28 +59,5 @@ func TestChargeThatDiffersIsNotShown(t *testing.T) {
 			t.Errorf("cases are still open: %+v", list)
 		}
 		g.WantEvents(payment.EventPayinUpdated)
-	})
-}
-
-// wrongOfflineCharge generates codes of one cent offline.
-type wrongOfflineCharge struct{ *coretest.Bank }
-
-// NewCharge implements [processor.OfflineCharger].
-func (wrongOfflineCharge) NewCharge(r processor.ChargeRequest) (processor.Charge, bool) {
-	return processor.Charge{PIX: oneCent(r)}, true
-}
-
-// A charge that was generated offline is compared too: if it differs, the processor is
-// called.
-func TestMintedChargeThatDiffersIsNotShown(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		g.Restart(func(o *app.CoreOptions) {
-			o.Processors = processor.Registry{coretest.BankName: wrongOfflineCharge{g.Bank}}
-		})
-		p, _, err := g.Payins.Create(t.Context(), g.Merchant, coretest.PayinRequest("order", ""))
-		g.Must(err)
-		if p.Details.PIX == nil || p.Details.PIX.TxID != p.ExternalID {
-			t.Errorf("shown: %+v", p.Details.PIX)
-		}
 	})
 }

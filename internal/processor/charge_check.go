@@ -49,8 +49,8 @@ func isWord(s string, limit int, extra string) bool {
 	})
 }
 
-// CheckCharge compares a processor's charge with the order: every charge of every driver passes it
-// before it is stored or shown. The error is a [*ChargeError].
+// CheckCharge compares a processor's charge with the order: every charge that a processor returns
+// passes it before it is stored or shown. The error is a [*ChargeError].
 func CheckCharge(profile *Profile, r *ChargeRequest, c *Charge) error {
 	if !isWord(c.ProcessorID, processorIDMax, "_-.:") {
 		return differs("processorId", "is not an id")

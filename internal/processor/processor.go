@@ -235,7 +235,7 @@ type CancelAnswer struct {
 }
 
 // OfflineCharger generates charges offline: creation is then one local commit. ok is
-// false if this charge needs a call.
+// false if this charge needs a call. A charge fits its order: nothing compares it.
 type OfflineCharger interface {
 	NewCharge(r ChargeRequest) (c Charge, ok bool)
 }

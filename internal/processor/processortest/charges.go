@@ -123,13 +123,16 @@ func testChargeCancel(t *testing.T, h Harness) {
 	}
 }
 
-// testOfflineCharge: a charge generated offline equals the one that a call returns.
+// testOfflineCharge: a charge generated offline fits its order, and equals the one that a call returns.
 func testOfflineCharge(t *testing.T, h Harness) {
 	for _, method := range h.Processor.Profile().Methods {
-		r := h.chargeRequest(method)
+		r, profile := h.chargeRequest(method), h.Processor.Profile()
 		offline, ok := h.Processor.(processor.OfflineCharger).NewCharge(r)
 		if !ok {
 			continue
+		}
+		if err := processor.CheckCharge(&profile, &r, &offline); err != nil {
+			t.Errorf("%s: %v", method, err)
 		}
 		if called := h.charge(t, r); !reflect.DeepEqual(called.Charge, offline) {
 			t.Errorf("%s: offline %+v, called %+v", method, offline, called.Charge)
