@@ -71,6 +71,7 @@ prove: lint vuln npm race ## Run everything before a release, in hours: check wi
 	$(MAKE) fuzz FUZZTIME=10s
 	$(MAKE) simulate ENGINE=sqlite SEEDS=1000
 	$(MAKE) simulate ENGINE=postgres SEEDS=50
+	$(TEST) ./internal/app/coretest -run TestMixedOperations -mixed 10000 -timeout 0
 	$(MAKE) driverkills
 	$(MAKE) crashtest
 	$(MAKE) disktest
