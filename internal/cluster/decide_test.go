@@ -63,21 +63,6 @@ func newNode(t *testing.T) *coretest.Gateway {
 	return g
 }
 
-// The result of a heartbeat is the stored installation, on every engine.
-func TestHeartbeatIsStored(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		seen, err := g.Store.ReadInstallation(t.Context())
-		g.Must(err)
-		op, result := cluster.NewHeartbeat(g.Node.ID(), seen.Epoch+90)
-		g.Must(g.Commit(op))
-		stored, err := g.Store.ReadInstallation(t.Context())
-		g.Must(err)
-		if after, rewound := result(); !rewound || after != stored || after.RestoredAt.IsZero() || after.Epoch != seen.Epoch+91 {
-			t.Errorf("rewound %v, %+v; stored %+v", rewound, after, stored)
-		}
-	})
-}
-
 // The heartbeat of a node that was declared dead changes nothing: others own its claims.
 func TestHeartbeatOfADeadNode(t *testing.T) {
 	op, _ := cluster.NewHeartbeat(payment.ID{1}, 0)

@@ -73,9 +73,6 @@ func (s *Service) NewCreateOpOf(m store.Merchant, r *wire.PayinRequest, node pay
 	return op, err
 }
 
-// NewSettle is the operation that settles a receivable.
-func NewSettle(ref store.Ref) write.Operation { return &settle{ref: ref} }
-
 // NewParkReceivable is the operation that parks a receivable.
 func NewParkReceivable(ref store.Ref) write.Operation { return &parkReceivable{ref} }
 

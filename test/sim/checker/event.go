@@ -179,14 +179,3 @@ func (c *Checker) Arrived(eventID string) {
 	}
 	c.violatef(Events, e.order, "event %s arrives, but no attempt to deliver it is in progress", e.kind)
 }
-
-// RequestedAgain records that a redelivery of an event was requested, by its public id.
-func (c *Checker) RequestedAgain(eventID string) {
-	switch e := c.eventIDs[eventID]; {
-	case e == nil:
-	case e.delivery != nil:
-		e.delivery.requested = true
-	default:
-		e.requested = e.removed
-	}
-}
