@@ -46,7 +46,7 @@ type partView struct {
 	Outcome    string     `json:"outcome,omitempty"`
 	Sends      int        `json:"sends"`
 	Lookups    int        `json:"lookups,omitempty"`
-	SentAt     *time.Time `json:"sentAt,omitempty"` // the last one
+	FirstAt    *time.Time `json:"firstAt,omitempty"` // the first send that may have arrived
 	NextAt     *time.Time `json:"nextAt,omitempty"`
 	ClaimedBy  string     `json:"claimedBy,omitempty"`
 	Evidence   string     `json:"evidence,omitempty"`
@@ -119,8 +119,8 @@ func viewSubject(s *query.Subject) subjectView {
 		p := &s.Parts[i]
 		v.Parts = append(v.Parts, partView{
 			Number: p.Number, Processor: p.Processor, PaymentID: p.PaymentID, ExternalID: p.ExternalID, EndToEndID: p.EndToEndID, Amount: int64(p.Amount),
-			Step: string(p.Step), Outcome: string(p.Outcome), Sends: p.Sends, Lookups: p.Lookups,
-			SentAt: timeIfAny(p.SentAt), NextAt: timeIfAny(p.NextAt), ClaimedBy: idIfAny(p.ClaimedBy), Evidence: p.Evidence,
+			Step: string(p.State), Outcome: string(p.Outcome), Sends: p.Sends, Lookups: p.Lookups,
+			FirstAt: timeIfAny(p.FirstAt), NextAt: timeIfAny(p.NextAt), ClaimedBy: idIfAny(p.ClaimedBy), Evidence: p.Evidence,
 		})
 	}
 	for i := range s.Sends {
@@ -171,8 +171,8 @@ func (v *subjectView) print(w io.Writer) {
 	rows = nil
 	for _, p := range v.Parts {
 		sent := ""
-		if p.SentAt != nil {
-			sent = ", the last at " + stamp(*p.SentAt)
+		if p.FirstAt != nil {
+			sent = ", the first at " + stamp(*p.FirstAt)
 		}
 		rows = append(rows, []string{
 			fmt.Sprintf("  %d", p.Number), p.Processor, p.ExternalID, "of payment " + p.PaymentID, money.Cents(p.Amount).English(),

@@ -89,8 +89,6 @@ const (
 	NotIdempotent Reason = "not_idempotent" // a repeat may be a second effect
 	IDInUse       Reason = "id_in_use"      // the processor says that it has our id, and does not find it
 	TooOld        Reason = "too_old"        // the processor may have forgotten our id
-	StillUnknown  Reason = "no_answer"      // after nine look-ups, which go on
-	StillWaiting  Reason = "waiting"        // after eight times later; the sends go on
 )
 
 // Policy is what a processor guarantees for an effect of this kind, and what its noun allows.
@@ -176,7 +174,6 @@ func step(table []Row, p Policy, e Effect, in Input) (Effect, Out) {
 		if !r.fits(&p, &e, &in) {
 			continue
 		}
-		was := e
 		if r.Do != nil {
 			r.Do(&p, &e, &in)
 		}
@@ -189,26 +186,31 @@ func step(table []Row, p Policy, e Effect, in Input) (Effect, Out) {
 		if r.Action == Ask || r.Action == Send || e.State == Review || e.State == Done {
 			e.NextAt = time.Time{} // claimed, parked or ended
 		}
-		return e, Out{Action: r.Action, Case: caseOf(r, &was, &e), Row: r.Name}
+		return e, Out{Action: r.Action, Case: r.Case, Row: r.Name}
 	}
 	return e, Out{}
 }
 
-// After how many look-ups without a decision, and sends answered with later, a case opens.
-const (
-	lookUpsBeforeCase = 9
-	latersBeforeCase  = 8
-)
+// FlagAgain is the bit of Again in [Effect.Flags].
+const FlagAgain = 1 << 5
 
-func caseOf(r *Row, was, e *Effect) Reason {
-	switch {
-	case r.Case != NoReason:
-		return r.Case
-	case e.Lookups == lookUpsBeforeCase && was.Lookups < lookUpsBeforeCase && e.Live():
-		return StillUnknown
-	case e.Laters == latersBeforeCase && was.Laters < latersBeforeCase:
-		return StillWaiting
-	default:
-		return NoReason
+func (e *Effect) flags() [8]*bool {
+	return [8]*bool{&e.Earlier, &e.Last, &e.Doubt, &e.Gap, &e.Lost, &e.Again, &e.InUse, &e.Consent}
+}
+
+// Flags are the boolean fields as the bits of one stored number: the first one is 1.
+func (e *Effect) Flags() (bits int64) {
+	for i, set := range e.flags() {
+		if *set {
+			bits |= 1 << i
+		}
+	}
+	return bits
+}
+
+// SetFlags sets the boolean fields from their bits.
+func (e *Effect) SetFlags(bits int64) {
+	for i, set := range e.flags() {
+		*set = bits&(1<<i) != 0
 	}
 }

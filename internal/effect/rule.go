@@ -64,19 +64,19 @@ func noEffect(e *Effect) {
 // sendAgain queues it after a send that did not leave, or that the processor did not take.
 func sendAgain(_ *Policy, e *Effect, in *Input) {
 	noEffect(e)
-	after := wait(sendAgainAfter, e.Sends-1, in)
+	after := wait(SendAgainAfter, e.Sends-1, in)
 	if in.On == Later {
-		after = wait(laterAfter, e.Laters, in)
+		after = wait(LaterAfter, e.Laters, in)
 		e.Laters++
 	}
-	e.Lookups, e.NextAt = 0, in.Now.Add(max(after, min(in.Wait, longestLater)))
+	e.Lookups, e.NextAt = 0, in.Now.Add(max(after, min(in.Wait, LongestLater)))
 }
 
 func soon(_ *Policy, e *Effect, in *Input) { e.NextAt = in.Now }
 
 func lookedUp(_ *Policy, e *Effect, in *Input) {
 	e.Lookups++
-	e.NextAt = in.Now.Add(wait(lookUpAfter, e.Lookups, in))
+	e.NextAt = in.Now.Add(wait(LookUpAfter, e.Lookups, in))
 }
 
 // accept records a report of an effect that the database may lack.
@@ -90,9 +90,9 @@ func accept(_ *Policy, e *Effect, in *Input) {
 	}
 	e.Doubt, e.Again, e.NotFoundAt = false, false, time.Time{}
 	if e.Lookups++; e.State != Accepted {
-		e.Lookups = lookUpsSkipped
+		e.Lookups = LookUpsSkipped
 	}
-	e.NextAt = in.Now.Add(wait(lookUpAfter, e.Lookups, in))
+	e.NextAt = in.Now.Add(wait(LookUpAfter, e.Lookups, in))
 }
 
 // doubt takes a restore: a send that the database does not show may have left until now.

@@ -4,25 +4,25 @@ import "time"
 
 // Schedules of waits. The last one repeats.
 var (
-	// lookUpAfter is that of look-ups of an effect that is unknown or accepted.
-	lookUpAfter = []time.Duration{
+	// LookUpAfter is that of look-ups of an effect that is unknown or accepted.
+	LookUpAfter = []time.Duration{
 		time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second,
 		time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour,
 	}
-	// sendAgainAfter is that of sends after one that did not leave.
-	sendAgainAfter = []time.Duration{
+	// SendAgainAfter is that of sends after one that did not leave.
+	SendAgainAfter = []time.Duration{
 		time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute,
 	}
-	// laterAfter is that of sends after one that the processor did not take.
-	laterAfter = []time.Duration{5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute}
+	// LaterAfter is that of sends after one that the processor did not take.
+	LaterAfter = []time.Duration{5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute}
 )
 
-// longestLater is the longest wait that a processor may name.
-const longestLater = 6 * time.Hour
+// LongestLater is the longest wait that a processor may name.
+const LongestLater = 6 * time.Hour
 
-// lookUpsSkipped is how many waits of its schedule an accepted effect skips: a notice normally
+// LookUpsSkipped is how many waits of its schedule an accepted effect skips: a notice normally
 // reports its end sooner.
-const lookUpsSkipped = 2
+const LookUpsSkipped = 2
 
 // wait is the nth wait of a schedule, from 0, with its jitter.
 func wait(schedule []time.Duration, n int, in *Input) time.Duration {

@@ -77,7 +77,7 @@ var rowsSent = []Row{
 		soon(p, e, in)
 	}, Then: "our id is in use; look up now"},
 	{Name: "S6", From: []State{Sending}, On: []Event{NoResult, Died}, To: Unknown, Do: func(_ *Policy, e *Effect, in *Input) {
-		e.Again, e.Lookups, e.NextAt = false, 0, in.Now.Add(wait(lookUpAfter, 0, in))
+		e.Again, e.Lookups, e.NextAt = false, 0, in.Now.Add(LookUpAfter[0])
 	}, Then: "look up by the schedule"},
 }
 

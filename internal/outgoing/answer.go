@@ -7,6 +7,7 @@ import (
 
 	"github.com/porteira/porteira/internal/commit"
 	"github.com/porteira/porteira/internal/db"
+	"github.com/porteira/porteira/internal/effect"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
@@ -75,16 +76,15 @@ func (e *Executor) SendAnswers(ctx context.Context) (did int, err error) {
 
 // claimAnswers claims due answers, to be sent or to be looked up.
 type claimAnswers struct {
-	due            store.DueAnswers
-	node           payment.ID
-	restoredAt     time.Time
-	provedAt       time.Time
-	epoch, history int64
-	effect         processor.Effect
-	takes          bool // the processor takes answers
-	waits          bool // nothing is sent from the account now
-	frozen         bool // only because its lists are not read since a cold start
-	refused        bool // nor is anything looked up: the processor refuses its credentials
+	process
+
+	due                  store.DueAnswers
+	restoredAt, provedAt time.Time
+	effect               processor.Effect
+	takes                bool // the processor takes answers
+	waits                bool // nothing is sent from the account now
+	frozen               bool // only because its lists are not read since a cold start
+	refused              bool // nor is anything looked up: the processor refuses its credentials
 
 	claimed []payment.DisputeAnswer
 	count   int
@@ -92,8 +92,8 @@ type claimAnswers struct {
 
 func (e *Executor) newClaimAnswers(account string, limit int, effect processor.Effect, takes bool) *claimAnswers {
 	return &claimAnswers{
-		due: store.DueAnswers{Account: account, Limit: limit}, node: e.Node.ID(), restoredAt: e.Node.RestoredAt(),
-		provedAt: e.Node.ProvedAt(), epoch: e.Node.Epoch(), history: e.Node.History(), effect: effect, takes: takes,
+		process: e.process(), due: store.DueAnswers{Account: account, Limit: limit}, restoredAt: e.Node.RestoredAt(), provedAt: e.Node.ProvedAt(),
+		effect: effect, takes: takes,
 	}
 }
 
@@ -113,7 +113,7 @@ func (v *claimAnswers) Needs(n *store.Needs) {
 // looked up. An answer that may have been sent before the database was restored is looked up first.
 func (v *claimAnswers) Decide(l *store.Loaded, c *store.Changes) error {
 	v.claimed, v.count = nil, 0
-	if err := mayAct(l, v.node, v.epoch, v.history); err != nil {
+	if err := v.mayAct(l); err != nil {
 		return err
 	}
 	for _, a := range l.DueAnswers(v.due) {
@@ -308,7 +308,7 @@ func (v *recordAnswer) recordSent(l *store.Loaded, c *store.Changes, a *payment.
 		v.end(c, a, answerTaken)
 	case outcome == processor.Known || outcome == processor.Unknown:
 		a.Step, a.MayExist, a.Lookups = payment.StepUnknown, true, 0
-		a.NextAt = l.Now().Add(worker.After(lookUpAfter, 0))
+		a.NextAt = l.Now().Add(worker.After(effect.LookUpAfter, 0))
 		c.SetAnswer(*a)
 	case !needed:
 		v.end(c, a, answerNotNeeded)
@@ -316,7 +316,7 @@ func (v *recordAnswer) recordSent(l *store.Loaded, c *store.Changes, a *payment.
 		reviewAnswer(c, a, causeRefused)
 	default:
 		a.Step, a.Lookups = payment.StepQueued, 0
-		a.NextAt = l.Now().Add(max(v.jitter.Of(worker.After(laterAfter, a.Sends-1)), min(v.sent.Wait, longestLater)))
+		a.NextAt = l.Now().Add(max(v.jitter.Of(worker.After(effect.LaterAfter, a.Sends-1)), min(v.sent.Wait, effect.LongestLater)))
 		c.SetAnswer(*a)
 		if a.Sends == latersBeforeCase {
 			openAnswerCase(c, a, causeNoAnswer)
@@ -345,7 +345,7 @@ func (v *recordAnswer) recordLookUp(l *store.Loaded, c *store.Changes, a *paymen
 		}
 		a.Step, a.NextAt = payment.StepQueued, l.Now()
 	default:
-		a.NextAt = l.Now().Add(v.jitter.Of(worker.After(lookUpAfter, a.Lookups)))
+		a.NextAt = l.Now().Add(v.jitter.Of(worker.After(effect.LookUpAfter, a.Lookups)))
 	}
 	c.SetAnswer(*a)
 	if a.Lookups == lookUpsBeforeCase {

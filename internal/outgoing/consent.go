@@ -70,7 +70,7 @@ func (e *Executor) answerQuestion(ctx context.Context, account string, q process
 func (e *Executor) newConsent(p payment.Payout, q processor.Question) *giveConsent {
 	v := &giveConsent{
 		payout: p, question: q,
-		node: e.Node.ID(), epoch: e.Node.Epoch(), history: e.Node.History(), restoredAt: e.Node.RestoredAt(), provedAt: e.Node.ProvedAt(),
+		process: e.process(), restoredAt: e.Node.RestoredAt(), provedAt: e.Node.ProvedAt(),
 	}
 	if proc := e.Processors.Find(p.Processor); proc != nil {
 		v.quiet = proc.Profile().Transfer.QuietPeriod
@@ -80,11 +80,10 @@ func (e *Executor) newConsent(p payment.Payout, q processor.Question) *giveConse
 
 // giveConsent is the operation that answers a question.
 type giveConsent struct {
+	process
+
 	payout   payment.Payout // as it was read
 	question processor.Question
-	node     payment.ID
-	// epoch and history of the database, as of this process's last heartbeat.
-	epoch, history int64
 	// restoredAt is the time of the last cold start, provedAt that of the last proved restore.
 	restoredAt, provedAt time.Time
 	quiet                time.Duration // of the account's transfers
@@ -112,7 +111,7 @@ func (v *giveConsent) Needs(n *store.Needs) {
 // Decide implements [write.Operation].
 func (v *giveConsent) Decide(l *store.Loaded, c *store.Changes) error {
 	v.refusal = ""
-	if err := mayAct(l, v.node, v.epoch, v.history); err != nil {
+	if err := v.mayAct(l); err != nil {
 		return err
 	}
 	p, ok := l.Payout(v.payout.Merchant, v.payout.ID)

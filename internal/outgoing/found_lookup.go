@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/commit"
+	"github.com/porteira/porteira/internal/effect"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
@@ -88,7 +89,7 @@ func (v *claimFound) Decide(l *store.Loaded, c *store.Changes) error {
 		return nil
 	}
 	f.Lookups++
-	f.NextAt = l.Now().Add(v.jitter.Of(worker.After(lookUpAfter, f.Lookups)))
+	f.NextAt = l.Now().Add(v.jitter.Of(worker.After(effect.LookUpAfter, f.Lookups)))
 	c.SetFoundTransfer(f)
 	v.claimed = true
 	return nil

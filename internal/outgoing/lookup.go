@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/commit"
+	"github.com/porteira/porteira/internal/effect"
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
@@ -48,7 +49,7 @@ func (e *Executor) LookUp(ctx context.Context) (int, error) {
 			pool.Run(func() { e.lookUp(ctx, list[i], transferrer) })
 		}
 	}
-	refunds, err := e.lookUpRefunds(ctx)
+	refunds, err := e.runRefunds(ctx, store.ToLookUp)
 	did, errs = did+refunds, append(errs, err)
 	return did, errors.Join(errs...)
 }
@@ -278,7 +279,7 @@ func (v *recordReport) Decide(l *store.Loaded, c *store.Changes) error {
 		return nil
 	}
 	p.Lookups++
-	p.ClaimedBy, p.NextAt = payment.ID{}, l.Now().Add(v.jitter.Of(worker.After(lookUpAfter, p.Lookups)))
+	p.ClaimedBy, p.NextAt = payment.ID{}, l.Now().Add(v.jitter.Of(worker.After(effect.LookUpAfter, p.Lookups)))
 	if v.report.Lookup == processor.NotFound && p.Step == payment.StepUnknown {
 		return v.notFound(l, c, &p)
 	}

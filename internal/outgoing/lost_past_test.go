@@ -19,7 +19,7 @@ func goesBack(g *coretest.Gateway) {
 	g.Execute(
 		"DELETE FROM payout_sends",
 		"UPDATE payouts SET step = 'queued', status = 'PENDING', version = 1, "+unclaimed+", sent_at = 0, next_at = created_at",
-		"UPDATE refund_parts SET step = 'queued', "+unclaimed+", sends = 0, sent_at = 0, first_sent_at = 0, next_at = created_at",
+		"UPDATE refund_parts SET step = 'queued', "+unclaimed+", sends = 0, flags = 0, first_at = 0, until_at = 0, history = 0, next_at = created_at",
 		"UPDATE dispute_answers SET step = 'queued', "+unclaimed+", sends = 0, sent_at = 0, first_sent_at = 0, next_at = created_at",
 		"UPDATE installation SET epoch = epoch - 3",
 	)
@@ -128,13 +128,13 @@ func TestAnswerOfALostPastToOthers(t *testing.T) {
 				request(g)
 				before = func() { // the answer is on its way; the same work is claimed again
 					sent := g.Clock.Now().Add(time.Minute).UnixMicro()
-					g.Execute(fmt.Sprintf("UPDATE refund_parts SET sent_at = %d", sent), fmt.Sprintf("UPDATE dispute_answers SET sent_at = %d", sent))
+					g.Execute(fmt.Sprintf("UPDATE refund_parts SET until_at = %d", sent), fmt.Sprintf("UPDATE dispute_answers SET sent_at = %d", sent))
 				}
 				_, err := g.Outgoing.Send(t.Context())
 				g.Must(err)
 				_, err = g.Outgoing.SendAnswers(t.Context())
 				g.Must(err)
-				if n := g.Count("refund_parts", "step = 'intent'") + g.Count("dispute_answers", "step = 'intent'"); n != 1 || before != nil {
+				if n := g.Count("refund_parts", "step = 'sending'") + g.Count("dispute_answers", "step = 'intent'"); n != 1 || before != nil {
 					t.Errorf("%d in flight, want 1", n)
 				}
 			}, hook)

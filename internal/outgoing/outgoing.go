@@ -8,18 +8,11 @@
 // idempotent on our id, or asks for our consent (consent.go). Otherwise it gets a case.
 //
 // A payout is the merchant's order; a send is one attempt to submit it to the processor; a transfer
-// is the processor's order. The steps of a payout:
+// is the processor's order. Package effect decides about the parts of refunds (refund.go); the steps of a
+// payout are those of its table, docs/effects.md, with intent for sending.
 //
-//	queued    to be sent when due             -> intent; done by cancel; unknown, if a restored backup may lack a send; review
-//	intent    a send is durable and claimed   -> by the answer: accepted, unknown, queued, done; unknown, if its node dies
-//	accepted  the processor has the transfer  -> done or review, by a notice, a feed or a look-up
-//	unknown   the outcome must be looked up   -> accepted, done; queued or review, if not found beyond the quiet period
-//	review    parked with a case              -> accepted or done, by a later report
-//	done      paid, refused or canceled       -> none; money that the receiver's bank returns is still booked
-//
-// The parts of refunds (refund.go) have the same steps, with one row each instead of a row per
-// send. The row records whether an earlier send may still have an effect. So do answers to disputes
-// (answer.go), which move no money.
+// Answers to disputes (answer.go), which move no money, have the same steps, with one row each instead
+// of a row per send.
 //
 // A report of the processor can end any step, because a database that was restored from a backup
 // lacks the latest ones.
@@ -93,8 +86,8 @@ type Executor struct {
 	sends, lookUps               *worker.Pools
 	sendTurn, lookUpTurn         worker.Turn[store.DueAt]
 	sendThrottle                 *worker.Throttle
-	refunds                      refundCalls
-	answers                      *worker.Pools // calls about answers to disputes
+	refunds                      [2]refundCalls // by queue
+	answers                      *worker.Pools  // calls about answers to disputes
 	answerBreakers               *worker.Breakers
 }
 
@@ -103,7 +96,11 @@ func New(o Options) *Executor {
 	return &Executor{
 		Options: o, sendThrottle: worker.NewThrottle(o.Env.Clock, o.Writer.Backlogged), sendBreakers: worker.NewBreakers(o.Env.Clock), lookUpBreakers: worker.NewBreakers(o.Env.Clock),
 		sends: worker.NewPools(sendSlots, o.SendWaker, o.Spawn), lookUps: worker.NewPools(lookUpSlots, o.LookUpWaker, o.Spawn),
-		refunds: newRefundCalls(&o), answers: worker.NewPools(answerSlots, o.AnswerWaker, o.Spawn), answerBreakers: worker.NewBreakers(o.Env.Clock),
+		refunds: [...]refundCalls{
+			store.ToSend:   {breakers: worker.NewBreakers(o.Env.Clock), pools: worker.NewPools(refundSlots, o.SendWaker, o.Spawn)},
+			store.ToLookUp: {breakers: worker.NewBreakers(o.Env.Clock), pools: worker.NewPools(refundSlots, o.LookUpWaker, o.Spawn)},
+		},
+		answers: worker.NewPools(answerSlots, o.AnswerWaker, o.Spawn), answerBreakers: worker.NewBreakers(o.Env.Clock),
 	}
 }
 
@@ -111,8 +108,8 @@ func New(o Options) *Executor {
 func (e *Executor) Wait() {
 	e.sends.Wait()
 	e.lookUps.Wait()
-	e.refunds.sends.Wait()
-	e.refunds.lookUps.Wait()
+	e.refunds[store.ToSend].pools.Wait()
+	e.refunds[store.ToLookUp].pools.Wait()
 	e.answers.Wait()
 }
 
@@ -121,25 +118,7 @@ func Finish(p *payment.Payout) {
 	p.Step, p.NextAt, p.ClaimedBy = payment.StepDone, time.Time{}, payment.ID{}
 }
 
-// Schedules, with jitter if many payouts may be on the same step.
-var (
-	// lookUpAfter is the schedule of look-ups of a payout that is accepted or unknown.
-	lookUpAfter = []time.Duration{
-		time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second,
-		time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour,
-	}
-	// sendAgainAfter is the schedule of further sends of a payout that was proved not
-	// sent.
-	sendAgainAfter = []time.Duration{
-		time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute,
-	}
-	// laterAfter is the schedule of further sends of a payout that the processor does not take now.
-	// A longer wait that the processor asks for counts instead, up to longestLater.
-	laterAfter = []time.Duration{5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute}
-)
-
 const (
-	longestLater = 6 * time.Hour
 	// waitBeforeCase is how long a payout or a part of a refund waits before a case is opened. The
 	// wait of a payout begins with the first of its latest sends without an effect, that of a part
 	// with its creation. The sends go on.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/commit"
+	"github.com/porteira/porteira/internal/effect"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
@@ -153,15 +154,15 @@ func (v *RecordSendOp) noEffect(l *store.Loaded, c *store.Changes, p *payment.Pa
 	p.Step, p.ClaimedBy, p.Lookups = payment.StepQueued, payment.ID{}, 0 // a look-up before this send allows no other
 	if ours := isOurWait(&v.answer); ours || v.answer.Outcome == processor.NotSent {
 		endSend(l, c, p, store.SendNotSent, worker.ErrorText(v.answer.Cause))
-		wait := v.jitter.Of(worker.After(sendAgainAfter, len(earlier)))
+		wait := v.jitter.Of(worker.After(effect.SendAgainAfter, len(earlier)))
 		if ours {
 			wait = max(wait, v.answer.Wait)
 		}
 		p.NextAt = l.Now().Add(wait)
 	} else {
 		endSend(l, c, p, store.SendLater, worker.Short(v.answer.Evidence))
-		wait := v.jitter.Of(worker.After(laterAfter, countLater(earlier)))
-		p.NextAt = l.Now().Add(max(wait, min(v.answer.Wait, longestLater)))
+		wait := v.jitter.Of(worker.After(effect.LaterAfter, countLater(earlier)))
+		p.NextAt = l.Now().Add(max(wait, min(v.answer.Wait, effect.LongestLater)))
 	}
 	sends = l.Sends(p.Merchant, p.ID)
 	switch first := firstWithoutEffect(sends); {
@@ -233,7 +234,7 @@ func (v *RecordSendOp) scheduleLookUp(l *store.Loaded, c *store.Changes, p *paym
 	if mine := p.Step == payment.StepIntent && p.ClaimedBy == v.payout.ClaimedBy; !mine {
 		return
 	}
-	evidence, wait := worker.ErrorText(v.answer.Cause), worker.After(lookUpAfter, 0)
+	evidence, wait := worker.ErrorText(v.answer.Cause), worker.After(effect.LookUpAfter, 0)
 	switch v.answer.Outcome {
 	case processor.Known:
 		evidence, wait = idInUse, 0

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/commit"
+	"github.com/porteira/porteira/internal/effect"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
@@ -14,12 +15,12 @@ import (
 	"github.com/porteira/porteira/internal/worker"
 )
 
-// refundCalls are the capacity and the breakers of calls about refunds. They are apart from those
-// of transfers, so neither delays the other.
+// refundCalls are the capacity and the breakers of calls about refunds of one queue. They are apart
+// from those of transfers, so neither delays the other.
 type refundCalls struct {
-	sendBreakers, lookUpBreakers *worker.Breakers
-	sends, lookUps               *worker.Pools
-	sendTurn, lookUpTurn         worker.Turn[string]
+	breakers *worker.Breakers
+	pools    *worker.Pools
+	turn     worker.Turn[string]
 }
 
 // Calls about refunds in flight at once, and parts that one run claims, per account.
@@ -28,76 +29,39 @@ const (
 	refundsPerWorker = 16
 )
 
-func newRefundCalls(o *Options) refundCalls {
-	return refundCalls{
-		sendBreakers: worker.NewBreakers(o.Env.Clock), lookUpBreakers: worker.NewBreakers(o.Env.Clock),
-		sends: worker.NewPools(refundSlots, o.SendWaker, o.Spawn), lookUps: worker.NewPools(refundSlots, o.LookUpWaker, o.Spawn),
-	}
-}
-
-// sendRefunds sends queued parts of refunds to their processors.
-func (e *Executor) sendRefunds(ctx context.Context) (did int, err error) {
-	accounts, err := e.Store.AccountsWithRefunds(ctx, e.Env.Clock.Now(), store.ToSend)
+// runRefunds sends queued parts of refunds to their processors, or queries processors about parts that
+// are unknown, or accepted and not reported.
+func (e *Executor) runRefunds(ctx context.Context, queue store.PayoutQueue) (did int, err error) {
+	calls := &e.refunds[queue]
+	accounts, err := e.Store.AccountsWithRefunds(ctx, e.Env.Clock.Now(), queue)
 	errs := []error{err}
-	for _, account := range worker.Order(&e.refunds.sendTurn, accounts, func(id string) string { return id }, strings.Compare) {
+	for _, account := range worker.Order(&calls.turn, accounts, func(id string) string { return id }, strings.Compare) {
 		proc := e.Processors.Find(account)
 		refunder, ok := proc.(processor.Refunder)
-		if !ok || e.Processors.Allows(account, payment.UseTransfer) != nil || e.Node.Frozen(account) {
-			continue // its refunds stay queued
+		send, slots := queue == store.ToSend, 0
+		if !ok || e.Processors.Refused(account) || send && (e.Processors.Allows(account, payment.UseTransfer) != nil || e.Node.Frozen(account)) {
+			continue // they stay due
 		}
-		pool := e.refunds.sends.Of(account, slotsOf(proc.Profile().Refund))
+		if send {
+			slots = slotsOf(proc.Profile().Refund)
+		}
+		pool := calls.pools.Of(account, slots)
 		n := min(refundsPerWorker, pool.Free())
 		if n > 0 {
-			n = e.refunds.sendBreakers.Allow(account, n)
+			n = calls.breakers.Allow(account, n)
 		}
 		if n == 0 {
 			continue
 		}
-		op := e.newClaimRefunds(account, store.ToSend, n, proc.Profile().Refund)
+		op := e.newClaimRefunds(account, queue, n)
 		if err := e.Writer.DoWithoutCancel(ctx, op); err != nil { // the claim of Decide may not be committed
 			errs = append(errs, err)
 			continue
 		}
 		did += op.count
-		e.refunds.sendTurn.Served(account)
-		if op.count > len(op.claimed) {
-			e.LookUpWaker.Wake()
-		}
+		calls.turn.Served(account)
 		for _, p := range op.claimed {
-			pool.Run(func() { e.sendRefund(ctx, p, op, refunder) })
-		}
-	}
-	return did, errors.Join(errs...)
-}
-
-// lookUpRefunds queries processors about parts of refunds that are unknown, or accepted without a
-// report.
-func (e *Executor) lookUpRefunds(ctx context.Context) (did int, err error) {
-	accounts, err := e.Store.AccountsWithRefunds(ctx, e.Env.Clock.Now(), store.ToLookUp)
-	errs := []error{err}
-	for _, account := range worker.Order(&e.refunds.lookUpTurn, accounts, func(id string) string { return id }, strings.Compare) {
-		proc := e.Processors.Find(account)
-		refunder, ok := proc.(processor.Refunder)
-		if !ok || e.Processors.Refused(account) {
-			continue
-		}
-		pool := e.refunds.lookUps.Of(account, 0)
-		n := min(refundsPerWorker, pool.Free())
-		if n > 0 {
-			n = e.refunds.lookUpBreakers.Allow(account, n)
-		}
-		if n == 0 {
-			continue
-		}
-		op := e.newClaimRefunds(account, store.ToLookUp, n, proc.Profile().Refund)
-		if err := e.Writer.DoWithoutCancel(ctx, op); err != nil { // the claim of Decide may not be committed
-			errs = append(errs, err)
-			continue
-		}
-		did += op.count
-		e.refunds.lookUpTurn.Served(account)
-		for _, p := range op.claimed {
-			pool.Run(func() { e.lookUpRefund(ctx, p, refunder) })
+			pool.Run(func() { e.runRefund(ctx, p, refunder) })
 		}
 	}
 	return did, errors.Join(errs...)
@@ -105,23 +69,26 @@ func (e *Executor) lookUpRefunds(ctx context.Context) (did int, err error) {
 
 // claimRefunds claims due parts of refunds, to be sent or to be looked up.
 type claimRefunds struct {
-	due                  store.DueRefundParts
-	node                 payment.ID
-	restoredAt, provedAt time.Time
-	// epoch and history of the database, as of this process's last heartbeat.
-	epoch, history int64
-	profile        processor.Effect
-	isFrozen       func(merchant payment.ID, account string) bool // see [Executor.isFrozenFor]
+	refundResolution
+	process
 
-	claimed []payment.RefundPart // as they were claimed
+	due      store.DueRefundParts
+	isFrozen func(merchant payment.ID, account string) bool // see [Executor.isFrozenFor]
+
+	claimed []claimedPart
 	count   int
 }
 
-func (e *Executor) newClaimRefunds(account string, queue store.PayoutQueue, limit int, profile processor.Effect) *claimRefunds {
+// claimedPart is a part as it was claimed, and what to do.
+type claimedPart struct {
+	part payment.RefundPart
+	do   effect.Action
+}
+
+func (e *Executor) newClaimRefunds(account string, queue store.PayoutQueue, limit int) *claimRefunds {
 	return &claimRefunds{
-		due:  store.DueRefundParts{Account: account, Queue: queue, Limit: limit, Debts: queue == store.ToSend && !e.Node.ProvedAt().IsZero()},
-		node: e.Node.ID(), restoredAt: e.Node.RestoredAt(), provedAt: e.Node.ProvedAt(), epoch: e.Node.Epoch(), history: e.Node.History(), profile: profile,
-		isFrozen: e.isFrozenFor,
+		refundResolution: e.newRefundResolution(account), process: e.process(), isFrozen: e.isFrozenFor,
+		due: store.DueRefundParts{Account: account, Queue: queue, Limit: limit, Debts: queue == store.ToSend && !e.Node.ProvedAt().IsZero()},
 	}
 }
 
@@ -141,57 +108,54 @@ func (v *claimRefunds) Needs(n *store.Needs) {
 }
 
 // Decide records the intent to send each due part, before a byte leaves, or claims it to be
-// looked up. A part that may have been sent before the database was restored becomes unknown.
+// looked up.
 func (v *claimRefunds) Decide(l *store.Loaded, c *store.Changes) error {
 	v.claimed, v.count = nil, 0
-	if err := mayAct(l, v.node, v.epoch, v.history); err != nil {
+	if err := v.mayAct(l); err != nil {
 		return err
 	}
 	for _, p := range l.DueRefundParts(v.due) {
 		v.count++
-		switch {
-		case l.RefundPartDamaged(&p):
+		if l.RefundPartDamaged(&p) {
 			parkPart(c, &p)
 			continue
-		case v.due.Queue == store.ToLookUp:
-			p.ClaimedBy, p.NextAt = v.node, time.Time{}
-			v.claimed = append(v.claimed, c.SetRefundPart(p))
+		}
+		takeRestore(l.History(), &p.Effect, &p.ClaimedBy, &p.History, p.CreatedAt, l.Now())
+		if v.due.Queue == store.ToSend && v.isHeld(l, c, &p) {
 			continue
-		case waitsForParts(l, c, &p):
+		}
+		out := v.take(l, &p, effect.Input{On: effect.Due})
+		if out.Case != "" {
+			reviewPart(l, c, &p, store.CaseReason(out.Case))
 			continue
-		case lookUpPartFirst(&p, v.restoredAt, v.provedAt, l.Now()):
-			p.Step, p.NextAt = payment.StepUnknown, l.Now()
-		case v.isFrozen(p.Merchant, p.Processor): // of another account, from which its money may have left
-			p.NextAt, p.Lookups = l.Now().Add(frozenWait), min(p.Lookups, 1)
-			c.SetRefundPart(p)
-			continue
-		case v.waitsForDebt(l, c, &p):
-			continue
-		case lookUpPartBefore(v.profile, &p, v.node, l.Now()): // after that wait, or each wait would cost a look-up
-			p.Step, p.NextAt = payment.StepUnknown, l.Now()
-		case !p.FirstSentAt.IsZero() && v.profile.Repeat.Safe() && !v.profile.Repeatable(p.FirstSentAt, l.Now()):
-			reviewPart(l, c, &p, store.ReasonTooOld)
-			continue
-		default:
-			p.Step, p.NextAt, p.ClaimedBy, p.Lookups = payment.StepIntent, time.Time{}, v.node, 0
-			p.Sends, p.SentAt, p.Outcome = p.Sends+1, l.Now(), "" // of the send before
-			if p.FirstSentAt.IsZero() {
-				p.FirstSentAt = l.Now()
-			}
+		}
+		if p.ClaimedBy = v.node; out.Action == effect.Send {
+			p.Outcome = "" // of the send before
 		}
 		if err := startRefund(l, c, &p); err != nil {
 			return err
 		}
-		if p = c.SetRefundPart(p); p.Step == payment.StepIntent {
-			v.claimed = append(v.claimed, p)
-		}
+		v.claimed = append(v.claimed, claimedPart{c.SetRefundPart(p), out.Action})
 	}
 	return nil
 }
 
+// isHeld makes a part wait, if something is to happen before it is sent.
+func (v *claimRefunds) isHeld(l *store.Loaded, c *store.Changes, p *payment.RefundPart) bool {
+	if waitsForParts(l, c, p) {
+		return true
+	}
+	if v.isFrozen(p.Merchant, p.Processor) { // of another account, from which its money may have left
+		p.NextAt = l.Now().Add(frozenWait)
+		c.SetRefundPart(*p)
+		return true
+	}
+	return v.waitsForDebt(l, c, p)
+}
+
 // frozenWait is the time between two claims of a part that waits, after a restore, for the lists of
-// its merchant's other accounts. A look-up from before the wait is no longer fresh.
-const frozenWait = lookUpIsFresh + time.Second
+// its merchant's other accounts.
+const frozenWait = time.Minute
 
 // startRefund moves a refund to PROCESSING if one of its parts leaves, or may have left.
 func startRefund(l *store.Loaded, c *store.Changes, p *payment.RefundPart) error {
@@ -201,25 +165,6 @@ func startRefund(l *store.Loaded, c *store.Changes, p *payment.RefundPart) error
 	}
 	_, err := transition.Refund(l, c, &r, payment.OnSend)
 	return err
-}
-
-// lookUpPartFirst is LookUpFirst for the part of a refund.
-func lookUpPartFirst(p *payment.RefundPart, restoredAt, provedAt, now time.Time) bool {
-	return LookUpFirst(&payment.Payout{UpdatedAt: p.UpdatedAt, Lookups: p.Lookups}, restoredAt, provedAt, now)
-}
-
-// lookUpPartBefore is lookUpBefore for the part of a refund. A part that waited for others is
-// looked up first too.
-func lookUpPartBefore(e processor.Effect, p *payment.RefundPart, node payment.ID, now time.Time) bool {
-	switch {
-	case p.MayExist && e.Repeat.Safe():
-		return false
-	case p.Number > 1 && p.Sends == 0 && p.Lookups == 0:
-		return true
-	case e.Repeat.Safe() && !(e.LookUpFirst && p.Sends == 0):
-		return false
-	}
-	return p.Lookups == 0 || now.Sub(p.UpdatedAt).Abs() > lookUpIsFresh || precedes(p.UpdatedAt, node, now)
 }
 
 // A part that waits for earlier parts is claimed again after half the time of its wait so far,
@@ -236,19 +181,19 @@ const (
 func waitsForParts(l *store.Loaded, c *store.Changes, p *payment.RefundPart) bool {
 	waits := false
 	for _, o := range l.RefundParts(p.Merchant, p.Refund) {
-		if o.Number >= p.Number || o.Ended() || o.Step == payment.StepAccepted {
+		if o.Number >= p.Number || o.Ended() || o.State == effect.Accepted {
 			continue
 		}
 		waits = true
-		if o.Step == payment.StepReview {
-			p.Step = payment.StepReview // under the case of the earlier part
+		if o.State == effect.Review {
+			p.State = effect.Review // under the case of the earlier part
 		}
 	}
 	if !waits {
 		return false
 	}
-	p.Lookups, p.NextAt = 0, time.Time{}
-	if p.Step != payment.StepReview {
+	p.NextAt = time.Time{}
+	if p.State != effect.Review {
 		p.NextAt = l.Now().Add(min(max(l.Now().Sub(p.CreatedAt)/2, partWaitMin), partWaitMax))
 	}
 	*p = c.SetRefundPart(*p)
@@ -258,7 +203,7 @@ func waitsForParts(l *store.Loaded, c *store.Changes, p *payment.RefundPart) boo
 // reviewPart stops the executor's work on a part of a refund and opens a case in place of its
 // earlier cases. The money stays held.
 func reviewPart(l *store.Loaded, c *store.Changes, p *payment.RefundPart, reason store.CaseReason) {
-	p.Step, p.NextAt, p.ClaimedBy = payment.StepReview, time.Time{}, payment.ID{}
+	p.State, p.NextAt, p.ClaimedBy = effect.Review, time.Time{}, payment.ID{}
 	*p = c.SetRefundPart(*p)
 	closePartCases(l, c, p, store.CaseRefundUnknown, store.ResolvedByNewCase)
 	openPartCase(c, p, store.CaseRefundUnknown, reason)
@@ -325,35 +270,44 @@ func (v refundCall) QueryTransfer(ctx context.Context, externalID string) proces
 	return v.QueryRefund(ctx, v.part.PaymentID, externalID)
 }
 
+// runRefund looks up one part of a refund, or sends it, and goes on until it is not claimed any more.
+func (e *Executor) runRefund(ctx context.Context, v claimedPart, refunder processor.Refunder) {
+	for v.do != effect.None {
+		op := e.newRecordRefund(v.part)
+		if v.do == effect.Send {
+			op.answer = e.sendRefund(ctx, &v.part, op.effect.Timeout, refunder)
+		} else {
+			op.report, op.lookedUp = e.queryRefund(ctx, &v.part, refunder), true
+			if op.report.Lookup == processor.NotFound && v.part.Sends == 0 {
+				op.report = e.queryOtherPayments(ctx, &v.part, refunder)
+			}
+		}
+		v.do = effect.None
+		e.Recorder.Record(ctx, "result of a refund", func(ctx context.Context) error {
+			err := e.recordRefund(ctx, op)
+			if err == nil {
+				v = claimedPart{op.after, op.do}
+			}
+			return err
+		})
+	}
+}
+
 // sendRefund sends one part of a refund, as transfer sends a payout.
-func (e *Executor) sendRefund(ctx context.Context, p payment.RefundPart, claimed *claimRefunds, refunder processor.Refunder) {
-	timeout := claimed.profile.Timeout
+func (e *Executor) sendRefund(ctx context.Context, p *payment.RefundPart, timeout time.Duration, refunder processor.Refunder) *processor.TransferAnswer {
 	answer := e.callOnce(ctx, guardedCall{
-		account: p.Processor, claimedBy: p.ClaimedBy, history: claimed.history, deadline: p.SentAt.Add(timeout), timeout: timeout, breakers: e.refunds.sendBreakers,
-		transferrer: refundCall{refunder, &p},
+		account: p.Processor, claimedBy: p.ClaimedBy, history: p.History, deadline: p.Until, timeout: timeout, breakers: e.refunds[store.ToSend].breakers,
+		transferrer: refundCall{refunder, p},
 	})
 	if answer.Outcome != processor.Done {
 		e.Log.WarnContext(ctx, "refund not confirmed", "processor", p.Processor, "externalId", p.ExternalID,
 			"outcome", answer.Outcome.String(), "cause", answer.Cause)
 	}
-	op := e.newRecordRefund(p)
-	op.answer = &answer
-	e.Recorder.Record(ctx, "result of refund", func(ctx context.Context) error { return e.recordRefund(ctx, op) })
-}
-
-// lookUpRefund queries an account about one part of a refund.
-func (e *Executor) lookUpRefund(ctx context.Context, p payment.RefundPart, refunder processor.Refunder) {
-	op := e.newRecordRefund(p)
-	op.report = e.queryRefund(ctx, &p, refunder)
-	if op.report.Lookup == processor.NotFound && p.Sends == 0 {
-		op.report = e.queryOtherPayments(ctx, &p, refunder)
-	}
-	op.lookedUp = true
-	e.Recorder.Record(ctx, "result of look-up of a refund", func(ctx context.Context) error { return e.recordRefund(ctx, op) })
+	return &answer
 }
 
 func (e *Executor) queryRefund(ctx context.Context, p *payment.RefundPart, refunder processor.Refunder) processor.TransferReport {
-	return e.query(ctx, p.Processor, processor.Ref{ExternalID: p.ExternalID}, refundCall{refunder, p}, lookedUp{"refund", e.refunds.lookUpBreakers, asReported})
+	return e.query(ctx, p.Processor, processor.Ref{ExternalID: p.ExternalID}, refundCall{refunder, p}, lookedUp{"refund", e.refunds[store.ToLookUp].breakers, asReported})
 }
 
 // queryOtherPayments looks up a part that was never sent among the refunds of the pay-in's other

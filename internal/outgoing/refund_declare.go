@@ -2,8 +2,8 @@ package outgoing
 
 import (
 	"slices"
-	"time"
 
+	"github.com/porteira/porteira/internal/effect"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
@@ -12,22 +12,29 @@ import (
 )
 
 // CanDeclareRefund is CanDeclare for a part of a refund.
-func CanDeclareRefund(l *store.Loaded, p *payment.RefundPart) error {
-	switch {
-	case p.Ended():
+func CanDeclareRefund(l *store.Loaded, p payment.RefundPart) error {
+	if declare(l, &p, effect.DeclareFailed).Action != effect.Refuse {
+		return nil
+	}
+	switch p.State {
+	case effect.Done:
 		return problem.New(problem.InvalidState, "The outcome of the refund is known.")
-	case p.Step == payment.StepIntent || p.Step == payment.StepQueued:
+	case effect.Queued, effect.Asking, effect.Sending:
 		return problem.New(problem.InvalidState, "The refund is being sent again. Wait until the outcome of this send is recorded.")
-	case mayLeave(p.SentAt.Add(sendMax), l.Now()):
+	default:
 		return problem.New(problem.InvalidState, "The last send of the refund may still be leaving. Decide a minute after it.")
 	}
-	return nil
 }
 
-// CanWithdrawRefund is CanWithdraw for a part of a refund. restoredAt is the time of the last cold
-// start, provedAt that of the last proved restore.
-func CanWithdrawRefund(l *store.Loaded, p *payment.RefundPart, restoredAt, provedAt time.Time) error {
-	if p.Step != payment.StepQueued || p.MayExist || lookUpPartFirst(p, restoredAt, provedAt, l.Now()) {
+// declare lets a part take the decision of operators.
+func declare(l *store.Loaded, p *payment.RefundPart, on effect.Event) effect.Out {
+	return take(effect.Policy{}, &p.Effect, &p.ClaimedBy, effect.Input{On: on, Now: l.Now()})
+}
+
+// CanWithdrawRefund is CanWithdraw for a part of a refund. h is the history of the database.
+func CanWithdrawRefund(l *store.Loaded, p payment.RefundPart, h store.History) error {
+	takeRestore(h, &p.Effect, &p.ClaimedBy, &p.History, p.CreatedAt, l.Now())
+	if declare(l, &p, effect.Withdraw).Action == effect.Refuse {
 		return problem.New(problem.InvalidState, "The refund does not wait to be sent, or one of its sends may have paid it.")
 	}
 	return nil
@@ -53,8 +60,8 @@ func DeclareRefundNotPaid(l *store.Loaded, c *store.Changes, p payment.RefundPar
 // DeclareRefundNotFound queues a part of a refund to be sent again with the same id: an operator
 // has proof that the processor does not have the part.
 func DeclareRefundNotFound(l *store.Loaded, c *store.Changes, p payment.RefundPart, evidence string) {
-	p.Step, p.NextAt, p.ClaimedBy, p.Lookups = payment.StepQueued, l.Now(), payment.ID{}, 0
-	p.Outcome, p.Evidence, p.FirstSentAt = payment.RefundPartOutcome(store.SendNotFound), evidence, time.Time{}
+	declare(l, &p, effect.DeclareAbsent)
+	p.Outcome, p.Evidence = payment.RefundPartOutcome(store.SendNotFound), evidence
 	c.SetRefundPart(p)
 	queueWaiting(l, c, &p)
 }
@@ -66,7 +73,7 @@ func queueWaiting(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
 		return
 	}
 	for _, o := range waiting(l, p) {
-		o.Step, o.NextAt = payment.StepQueued, l.Now()
+		o.State, o.NextAt = effect.Queued, l.Now()
 		c.SetRefundPart(o)
 	}
 }
@@ -83,12 +90,15 @@ func waitsForOthers(l *store.Loaded, p *payment.RefundPart) bool {
 // part stays accepted, as in [Repaired]. A part that was not sent may wait under another part's
 // case. The other parts' cases about damage are loaded.
 func RepairedRefund(l *store.Loaded, c *store.Changes, p payment.RefundPart) error {
-	if !p.MayExist && waitsForOthers(l, &p) {
+	if !p.Possible() && waitsForOthers(l, &p) {
 		return nil
 	}
-	p.Step, p.NextAt, p.ClaimedBy, p.Lookups = payment.StepUnknown, l.Now(), payment.ID{}, 0
-	if p.Outcome == payment.RefundPartOutcome(store.SendAccepted) {
-		p.Step = payment.StepAccepted
+	p.State, p.NextAt, p.ClaimedBy, p.Lookups = effect.Unknown, l.Now(), payment.ID{}, 0
+	switch {
+	case p.Outcome == payment.RefundPartOutcome(store.SendAccepted):
+		p.State = effect.Accepted
+	case !p.Possible():
+		p.State, p.Doubt = effect.Queued, true
 	}
 	c.SetRefundPart(p)
 	queueWaiting(l, c, &p)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/commit"
+	"github.com/porteira/porteira/internal/effect"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
@@ -23,9 +24,7 @@ func (e *Executor) RecordRefundReport(ctx context.Context, p payment.RefundPart,
 }
 
 func (e *Executor) newRecordRefund(p payment.RefundPart) *recordRefund {
-	v := &recordRefund{refundResolution: e.newRefundResolution(p.Processor), part: p}
-	v.restoredAt = e.Node.RestoredAt()
-	return v
+	return &recordRefund{refundResolution: e.newRefundResolution(p.Processor), process: e.process(), part: p}
 }
 
 func (e *Executor) recordRefund(ctx context.Context, op *recordRefund) error {
@@ -41,7 +40,7 @@ func (e *Executor) recordRefund(ctx context.Context, op *recordRefund) error {
 	if op.again || op.next {
 		e.SendWaker.Wake()
 	}
-	if p := &op.after; p.Step == payment.StepUnknown && !p.NextAt.After(e.Env.Clock.Now()) {
+	if p := &op.after; p.State == effect.Unknown && !p.NextAt.After(e.Env.Clock.Now()) {
 		e.LookUpWaker.Wake()
 	}
 	return nil
@@ -67,14 +66,15 @@ func (e *Executor) queryAgain(ctx context.Context, op *recordRefund) error {
 // processor's report about it.
 type recordRefund struct {
 	refundResolution
+	process
 
-	part       payment.RefundPart        // as it was claimed, or read for a report
-	answer     *processor.TransferAnswer // of a send; nil for a report
-	report     processor.TransferReport
-	lookedUp   bool // the report answers a look-up that this process claimed
-	notice     *store.Notice
-	restoredAt time.Time
+	part     payment.RefundPart        // as it was claimed, or read for a report
+	answer   *processor.TransferAnswer // of a send; nil for a report
+	report   processor.TransferReport
+	lookedUp bool // the report answers a look-up that this process claimed
+	notice   *store.Notice
 
+	do       effect.Action // next, by the process that has claimed it
 	again    bool
 	outdated bool // see isOutdated
 	after    payment.RefundPart
@@ -83,11 +83,17 @@ type recordRefund struct {
 // Merchant implements [write.Operation].
 func (v *recordRefund) Merchant() payment.ID { return v.part.Merchant }
 
-// Class implements [write.Operation].
-func (v *recordRefund) Class() commit.Class { return commit.Background }
+// Class implements [write.Operation]. It may record the intent to send after a look-up.
+func (v *recordRefund) Class() commit.Class {
+	if v.lookedUp && v.part.State == effect.Asking {
+		return commit.Claim
+	}
+	return commit.Background
+}
 
 // Needs implements [write.Operation].
 func (v *recordRefund) Needs(n *store.Needs) {
+	n.ClaimingNode(v.node)
 	NeedsOfRefund(n, v.part.Merchant, v.part.Refund, v.part.Payin)
 	n.ExpectDeliveries(v.part.Merchant, 2)
 }
@@ -105,7 +111,7 @@ func NeedsOfRefund(n *store.Needs, merchant, refund, payin payment.ID) {
 
 // Decide implements [write.Operation].
 func (v *recordRefund) Decide(l *store.Loaded, c *store.Changes) error {
-	v.again, v.outdated, v.contradiction, v.next, v.after = false, false, false, false, payment.RefundPart{}
+	v.do, v.again, v.outdated, v.contradiction, v.next, v.after = effect.None, false, false, false, false, payment.RefundPart{}
 	p, ok := loadedPart(l, &v.part)
 	if !ok {
 		return store.ErrNotFound
@@ -118,23 +124,44 @@ func (v *recordRefund) Decide(l *store.Loaded, c *store.Changes) error {
 	if v.notice != nil {
 		c.FinishNotice(*v.notice)
 	}
-	switch {
-	case found != nil:
+	if l.NodeAlive(v.node) && takeRestore(l.History(), &p.Effect, &p.ClaimedBy, &p.History, p.CreatedAt, l.Now()) {
+		p = c.SetRefundPart(p)
+	}
+	if found != nil {
 		return v.applyReport(l, c, &p, *found)
-	case v.answer != nil && (p.Sends != v.part.Sends || !p.SentAt.Equal(v.part.SentAt)):
-		return nil // this answer is about an earlier send, or one that this database lacks
+	}
+	in := effect.Input{Send: v.part.Sends}
+	if v.answer != nil {
+		in.On, in.Wait = answerEvent(v.answer), v.answer.Wait
+	} else {
+		in.On = reportEvent(&v.report)
+	}
+	switch {
+	case v.answer != nil && (p.History != v.part.History || !p.Until.Equal(v.part.Until)):
+		return nil // about a send that this database lacks: only a report counts
 	case v.answer != nil:
-		return v.applyAnswer(l, c, &p)
-	case !v.lookedUp || p.ClaimedBy != v.part.ClaimedBy || p.Step != v.part.Step || p.Lookups != v.part.Lookups:
+	case !v.lookedUp || p.ClaimedBy != v.part.ClaimedBy || p.State != v.part.State || p.Lookups != v.part.Lookups:
 		return nil // only the node that claimed it may conclude from a missing answer, once
+	case p.State == effect.Asking && v.mayAct(l) != nil:
+		in.On = effect.NoAnswer // it may not be sent now
 	}
-	p.Lookups++
-	p.ClaimedBy, p.NextAt = payment.ID{}, l.Now().Add(v.jitter.Of(worker.After(lookUpAfter, p.Lookups)))
-	if v.report.Lookup == processor.NotFound && p.Step == payment.StepUnknown {
-		v.notFound(l, c, &p)
+	claimedBy, out := p.ClaimedBy, v.take(l, &p, in)
+	switch {
+	case out.Row == "":
+		return nil // recorded already, or a later report counts
+	case out.Action == effect.Release:
+		return v.failed(l, c, &p, v.answer.Failure, v.answer.Evidence)
+	case out.Case != "":
+		reviewPart(l, c, &p, store.CaseReason(out.Case))
 		return nil
+	case out.Action == effect.Send:
+		v.do, p.ClaimedBy, p.Outcome = out.Action, claimedBy, ""
+		p = c.SetRefundPart(p)
+	case v.answer != nil:
+		v.noReport(l, c, &p, in.On)
+	default:
+		v.notFound(l, c, &p, in.On)
 	}
-	v.undecided(l, c, &p, store.ReasonNoAnswer)
 	return nil
 }
 
@@ -166,72 +193,43 @@ func loadedPart(l *store.Loaded, of *payment.RefundPart) (payment.RefundPart, bo
 	return payment.RefundPart{}, false
 }
 
-// undecided stores a part that a look-up did not decide. After a number of such look-ups the part
-// gets a case, if there is none.
-func (v *recordRefund) undecided(l *store.Loaded, c *store.Changes, p *payment.RefundPart, reason store.CaseReason) {
+// notFound stores a part that a look-up did not find, or that had no answer. After a number of them it
+// gets a case, unless it has one.
+func (v *recordRefund) notFound(l *store.Loaded, c *store.Changes, p *payment.RefundPart, on effect.Event) {
+	if on == effect.NotFound && p.State == effect.Queued {
+		v.again = true
+		p.Outcome, p.Evidence = payment.RefundPartOutcome(store.SendNotFound), notFoundEvidence
+	}
 	*p = c.SetRefundPart(*p)
-	if p.Lookups >= lookUpsBeforeCase && len(CasesOfPart(l, p, store.CaseRefundUnknown)) == 0 {
-		openPartCase(c, p, store.CaseRefundUnknown, reason)
+	undecided := on == effect.NoAnswer || p.State == effect.Accepted
+	if undecided && p.Lookups >= lookUpsBeforeCase && len(CasesOfPart(l, p, store.CaseRefundUnknown)) == 0 {
+		openPartCase(c, p, store.CaseRefundUnknown, store.ReasonNoAnswer)
 	}
 }
 
-// applyAnswer records a send that the processor did not accept.
-func (v *recordRefund) applyAnswer(l *store.Loaded, c *store.Changes, p *payment.RefundPart) error {
-	if p.Step != payment.StepIntent && p.Step != payment.StepUnknown {
-		return nil // recorded already, or a later report counts
-	}
-	a := v.answer
-	mine := p.Step == payment.StepIntent && p.ClaimedBy == v.part.ClaimedBy
-	switch a.Outcome {
-	case processor.Refused:
-		if !v.part.MayExist || v.part.Refusals > 0 {
-			return v.failed(l, c, p, a.Failure, a.Evidence)
-		}
-		// An earlier send may be the reason of the refusal. Only a second refusal after "not found"
-		// is proof.
-		p.Refusals, p.MayExist = p.Refusals+1, true
-		p.Step, p.NextAt, p.ClaimedBy, p.Lookups = payment.StepUnknown, l.Now(), payment.ID{}, 0
-		p.Evidence = worker.Short(a.Evidence)
-	case processor.NotSent, processor.Later:
-		v.noEffect(l, c, p)
-	default:
-		if !mine {
-			return nil
-		}
-		p.Step, p.ClaimedBy, p.Lookups, p.MayExist, p.Refusals = payment.StepUnknown, payment.ID{}, 0, true, 0
-		p.Evidence, p.NextAt = worker.ErrorText(a.Cause), l.Now().Add(worker.After(lookUpAfter, 0))
-		if a.Outcome == processor.Known {
-			p.Evidence, p.NextAt = idInUse, l.Now()
-		}
-	}
-	if p.Outcome = payment.RefundPartOutcome(a.Outcome.String()); a.Outcome == processor.Unknown {
-		p.Outcome = payment.RefundPartOutcome(store.SendUnknown)
-	}
-	*p = c.SetRefundPart(*p)
-	return nil
-}
-
-// noEffect queues a part again after a send that did not leave, or that the processor does not take
-// now. MayExist, about the earlier sends, is unchanged.
-func (v *recordRefund) noEffect(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
-	closePartCases(l, c, p, store.CaseRefundUnknown, store.ResolvedByProof)
-	p.Step, p.ClaimedBy, p.Lookups, p.MayExist = payment.StepQueued, payment.ID{}, 0, v.part.MayExist
-	if ours := isOurWait(v.answer); ours || v.answer.Outcome == processor.NotSent {
+// noReport stores a part whose send had no effect, or no result.
+func (v *recordRefund) noReport(l *store.Loaded, c *store.Changes, p *payment.RefundPart, on effect.Event) {
+	p.Outcome, p.Evidence = payment.RefundPartOutcome(v.answer.Outcome.String()), worker.Short(v.answer.Evidence)
+	switch on {
+	case effect.NoResult:
+		p.Outcome, p.Evidence = payment.RefundPartOutcome(store.SendUnknown), worker.ErrorText(v.answer.Cause)
+	case effect.Known:
+		p.Evidence = idInUse
+	case effect.NotSent:
 		p.Evidence = worker.ErrorText(v.answer.Cause)
-		wait := v.jitter.Of(worker.After(sendAgainAfter, p.Sends-1))
-		if ours {
-			wait = max(wait, v.answer.Wait)
-		}
-		p.NextAt = l.Now().Add(wait)
-	} else {
-		p.Evidence = worker.Short(v.answer.Evidence)
-		wait := v.jitter.Of(worker.After(laterAfter, p.Laters))
-		p.NextAt = l.Now().Add(max(wait, min(v.answer.Wait, longestLater)))
-		p.Laters++
 	}
+	if p.State == effect.Queued {
+		v.waits(l, c, p)
+	}
+	*p = c.SetRefundPart(*p)
+}
+
+// waits opens the case of a part that is queued again, if a person must act or it has waited long.
+func (v *recordRefund) waits(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
+	closePartCases(l, c, p, store.CaseRefundUnknown, store.ResolvedByProof)
 	switch {
-	case !p.MayExist && waitsForOthers(l, p): // the report came during this send
-		p.Step, p.NextAt = payment.StepReview, time.Time{}
+	case !p.Possible() && waitsForOthers(l, p): // the report came during this send
+		p.State, p.NextAt = effect.Review, time.Time{}
 	case v.answer.Person:
 		c.OpenCase(partCase(p, waitCase(p.Refund, "person", int(p.Number)), store.CaseRefundWaiting, store.ReasonRefundPersonOnly))
 	case p.Laters >= latersBeforeCase || l.Now().Sub(p.CreatedAt) >= waitBeforeCase:
@@ -239,55 +237,7 @@ func (v *recordRefund) noEffect(l *store.Loaded, c *store.Changes, p *payment.Re
 	}
 }
 
-// notFound handles a processor's "not found" about an unknown part, as for a payout. Within the
-// quiet period it proves nothing. After the quiet period the part is sent again under the same id,
-// if that is safe.
-func (v *recordRefund) notFound(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
-	// Until then a send may have left. If the last send had no effect, the earlier ones have been
-	// looked up since.
-	var last time.Time
-	if p.MayExist && !store.SendOutcome(p.Outcome).NoEffect() {
-		last = p.SentAt.Add(v.effect.Timeout)
-	}
-	if last.After(l.Now().Add(v.effect.Timeout + clockTolerance)) { // set by a clock that was ahead
-		p.SentAt, last = l.Now(), l.Now().Add(v.effect.Timeout)
-	}
-	if last.Before(v.restoredAt) {
-		last = v.restoredAt
-	}
-	if quiet := last.Add(v.effect.QuietPeriod); l.Now().Before(quiet) {
-		if p.NextAt.After(quiet) {
-			p.NextAt = quiet
-		}
-		*p = c.SetRefundPart(*p)
-		return
-	}
-	switch {
-	case !p.MayExist || v.isBeforeRepeat(p): // looked up before its next send
-	case !v.effect.Repeat.Safe():
-		reviewPart(l, c, p, store.ReasonNotIdempotent)
-		return
-	case p.Evidence == idInUse:
-		reviewPart(l, c, p, store.ReasonIDInUse)
-		return
-	case !v.effect.Repeatable(p.FirstSentAt, l.Now()) || !v.effect.Visible(p.FirstSentAt, l.Now()):
-		reviewPart(l, c, p, store.ReasonTooOld)
-		return
-	}
-	v.again = true
-	p.Outcome, p.Evidence = payment.RefundPartOutcome(store.SendNotFound), notFoundEvidence
-	p.Step, p.NextAt = payment.StepQueued, l.Now()
-	*p = c.SetRefundPart(*p)
-}
-
-// isBeforeRepeat reports whether a look-up precedes a repeated send at a processor that would pay
-// the part twice: people have decided that the part is sent again, and no send has left since.
-func (v *recordRefund) isBeforeRepeat(p *payment.RefundPart) bool {
-	last := store.SendOutcome(p.Outcome)
-	return !v.effect.Repeat.Safe() && p.MayExist && (last == store.SendNotFound || last.NoEffect())
-}
-
-// start starts a refund that a processor reports although the database does not show it as sent.
+// start starts a refund that is reported, if the database does not show it as sent.
 func (v *refundResolution) start(l *store.Loaded, c *store.Changes, p *payment.RefundPart) (payment.Refund, error) {
 	r, ok := l.Refund(p.Merchant, p.Refund)
 	if !ok {

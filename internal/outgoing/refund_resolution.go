@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/dispute"
+	"github.com/porteira/porteira/internal/effect"
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
@@ -51,31 +52,42 @@ func (v *refundResolution) applyReport(l *store.Loaded, c *store.Changes, p *pay
 	if r.ProcessorID != "" {
 		p.ProcessorID = worker.Short(r.ProcessorID)
 	}
-	switch r.State {
-	case processor.TransferPaid:
+	on := reportEvent(&r)
+	switch out := v.take(l, p, effect.Input{On: on, All: true}); {
+	case out.Row == "" || out.Action == effect.Contradict && p.Outcome == payment.PartTakenBack:
+		return nil // known, or outdated
+	case out.Action == effect.Contradict && on == effect.ReportPaid:
+		return v.paidAgain(l, c, p, &refund, r)
+	case out.Action == effect.Contradict:
+		return v.reverse(l, c, p, &refund, r.Failure, r.Evidence)
+	case out.Action == effect.Book:
 		return v.paid(l, c, p, &refund, r)
-	case processor.TransferFailed:
+	case out.Action == effect.Release:
 		return v.failed(l, c, p, r.Failure, r.Evidence)
+	case on == effect.ReportFailed: // another send may pay
+		*p = c.SetRefundPart(*p)
 	default:
 		v.accepted(l, c, p, &r)
-		return nil
 	}
+	return nil
+}
+
+// take lets a part take an event. A part after the first one is looked up before its first send: in
+// a past that the database lacks the refund may have had other parts.
+func (v *refundResolution) take(l *store.Loaded, p *payment.RefundPart, in effect.Input) effect.Out {
+	policy := policyOf(v.effect)
+	policy.AskFirst = policy.AskFirst || p.Number > 1
+	in.Now, in.Wanted, in.Jitter = l.Now(), true, int64(v.jitter)
+	if p.Result = effect.ReportFailed; p.Outcome == payment.PartPaid {
+		p.Result = effect.ReportPaid
+	}
+	return take(policy, &p.Effect, &p.ClaimedBy, in)
 }
 
 // accepted records that the processor accepted a refund. The result will be reported; a look-up
 // finds it if the report is lost.
 func (v *refundResolution) accepted(l *store.Loaded, c *store.Changes, p *payment.RefundPart, r *processor.TransferReport) {
-	if p.Ended() {
-		return
-	}
-	if p.Step == payment.StepAccepted {
-		p.Lookups++
-	} else {
-		p.Lookups = lookUpsSkipped
-	}
-	p.Step, p.ClaimedBy, p.MayExist = payment.StepAccepted, payment.ID{}, true
 	p.Outcome, p.Evidence = payment.RefundPartOutcome(store.SendAccepted), worker.Short(r.Evidence)
-	p.NextAt = l.Now().Add(v.jitter.Of(worker.After(lookUpAfter, p.Lookups)))
 	*p = c.SetRefundPart(*p)
 	switch known := len(CasesOfPart(l, p, store.CaseRefundUnknown)) > 0; {
 	case r.Person && !known:
@@ -89,8 +101,8 @@ func (v *refundResolution) accepted(l *store.Loaded, c *store.Changes, p *paymen
 // scheduleNextPart makes the part due that waits for p.
 func (v *refundResolution) scheduleNextPart(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
 	for _, o := range others(l, p) {
-		if o.Number == p.Number+1 && o.Step == payment.StepQueued && o.Sends == 0 && o.NextAt.After(l.Now()) {
-			o.NextAt, o.Lookups = l.Now(), 0 // a look-up from before its wait allows no send
+		if o.Number == p.Number+1 && o.State == effect.Queued && o.Sends == 0 && o.NextAt.After(l.Now()) {
+			o.NextAt = l.Now()
 			c.SetRefundPart(o)
 			v.next = true
 		}
@@ -100,7 +112,7 @@ func (v *refundResolution) scheduleNextPart(l *store.Loaded, c *store.Changes, p
 // endPart ends the executor's work on a part, and its cases. Each part that waited under these
 // cases gets a case of its own, because a person must decide whether the part may still be sent.
 func (v *refundResolution) endPart(l *store.Loaded, c *store.Changes, p *payment.RefundPart, outcome payment.RefundPartOutcome, evidence string) {
-	p.Step, p.NextAt, p.ClaimedBy = payment.StepDone, time.Time{}, payment.ID{}
+	p.State, p.NextAt, p.ClaimedBy = effect.Done, time.Time{}, payment.ID{}
 	p.Outcome, p.Evidence = outcome, worker.Short(evidence)
 	*p = c.SetRefundPart(*p)
 	closePartCases(l, c, p, store.CaseRefundUnknown, store.ResolvedByProof)
@@ -120,8 +132,8 @@ func openWaiting(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
 // have given the money of all parts back with p.
 func holdOthers(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
 	for _, o := range others(l, p) {
-		if unsent := o.Step == payment.StepQueued || o.Step == payment.StepUnknown; unsent && !o.MayExist {
-			o.Step, o.NextAt, o.ClaimedBy, o.Lookups = payment.StepReview, time.Time{}, payment.ID{}, 0
+		if o.State != effect.Review && o.Live() && !o.Possible() {
+			o.State, o.NextAt, o.ClaimedBy = effect.Review, time.Time{}, payment.ID{}
 			c.SetRefundPart(o)
 		}
 	}
@@ -130,7 +142,7 @@ func holdOthers(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
 // waiting returns the other parts of a refund that wait for review without a case of their own.
 func waiting(l *store.Loaded, p *payment.RefundPart) (list []payment.RefundPart) {
 	for _, o := range others(l, p) {
-		if o.Step == payment.StepReview && len(CasesOfPart(l, &o, store.CaseRefundUnknown))+len(CasesOfPart(l, &o, store.CaseDamaged)) == 0 {
+		if o.State == effect.Review && len(CasesOfPart(l, &o, store.CaseRefundUnknown))+len(CasesOfPart(l, &o, store.CaseDamaged)) == 0 {
 			list = append(list, o)
 		}
 	}
@@ -147,20 +159,20 @@ func others(l *store.Loaded, p *payment.RefundPart) (list []payment.RefundPart) 
 	return list
 }
 
-// paid books a part that reached the payer. A part that had failed takes its money again: from
-// available as far as possible, and as debt beyond.
+// paidAgain books a part that was believed to have failed. It takes its money again: from available
+// as far as possible, and as debt beyond.
+func (v *refundResolution) paidAgain(l *store.Loaded, c *store.Changes, p *payment.RefundPart, r *payment.Refund, report processor.TransferReport) error {
+	if err := reapply(l, c, p, r); err != nil {
+		return err
+	}
+	if err := v.markExcess(l, c, p); err != nil {
+		return err
+	}
+	return v.paid(l, c, p, r, report)
+}
+
+// paid books a part that reached the payer.
 func (v *refundResolution) paid(l *store.Loaded, c *store.Changes, p *payment.RefundPart, r *payment.Refund, report processor.TransferReport) error {
-	if p.Ended() && p.Outcome != payment.PartFailed {
-		return nil // known, or a stale report
-	}
-	if p.Ended() {
-		if err := reapply(l, c, p, r); err != nil {
-			return err
-		}
-		if err := v.markExcess(l, c, p); err != nil {
-			return err
-		}
-	}
 	p.EndToEndID = report.EndToEndID
 	v.endPart(l, c, p, payment.PartPaid, report.Evidence)
 	on := payment.RefundTrigger(r.Status, others(l, p), payment.EndPaid)
@@ -274,21 +286,11 @@ func (v *refundResolution) movePayin(l *store.Loaded, c *store.Changes, p *payme
 	return receivable.MoveRefunded(l, c, &payin, p, v.links, by)
 }
 
-// failed releases the money of a part, because the processor proves that it will not reach the
-// payer. A paid part is reversed.
+// failed releases the money of a part, on the proof that it will not reach the payer.
 func (v *refundResolution) failed(l *store.Loaded, c *store.Changes, p *payment.RefundPart, why *payment.Failure, evidence string) error {
 	r, ok := l.Refund(p.Merchant, p.Refund)
 	if !ok {
 		return store.ErrNotFound
-	}
-	if why == nil {
-		why = &payment.Failure{Code: "refund_failed", Message: "The processor did not pay it."}
-	}
-	switch {
-	case p.Ended() && p.Outcome == payment.PartPaid:
-		return v.reverse(l, c, p, &r, why, evidence)
-	case p.Ended():
-		return nil // known
 	}
 	of, err := releaseSources(l, c, p)
 	if err != nil {
@@ -296,7 +298,7 @@ func (v *refundResolution) failed(l *store.Loaded, c *store.Changes, p *payment.
 	}
 	entry := ledger.ReleaseRefund(of, p.Amount)
 	v.endPart(l, c, p, payment.PartFailed, evidence)
-	r.Failure = why
+	r.Failure = failureOf(why)
 	on := payment.RefundTrigger(r.Status, others(l, p), payment.EndFailed)
 	moved, err := transition.Refund(l, c, &r, on, entry)
 	if err == nil && !moved {
@@ -306,6 +308,14 @@ func (v *refundResolution) failed(l *store.Loaded, c *store.Changes, p *payment.
 		return err
 	}
 	return v.reallocate(l, c, p)
+}
+
+// failureOf is why a part failed, if the processor does not say.
+func failureOf(why *payment.Failure) *payment.Failure {
+	if why == nil {
+		return &payment.Failure{Code: "refund_failed", Message: "The processor did not pay it."}
+	}
+	return why
 }
 
 // reallocate gives the money of a failed part to other effects: first to refunds that exceeded the
@@ -357,7 +367,7 @@ func (v *refundResolution) reverse(l *store.Loaded, c *store.Changes, p *payment
 	}
 	entry := ledger.TakeBackRefund(p.Processor, of, l.Balances(p.Merchant)[ledger.Owed], p.Amount)
 	v.endPart(l, c, p, payment.PartTakenBack, evidence)
-	r.Failure, r.CompletedAt = why, time.Time{}
+	r.Failure, r.CompletedAt = failureOf(why), time.Time{}
 	r.RefundedAmount -= p.Amount
 	on := payment.RefundTrigger(r.Status, others(l, p), payment.EndTakenBack)
 	moved, err := transition.Refund(l, c, r, on, entry)
@@ -380,8 +390,8 @@ func openOverpaid(c *store.Changes, p *payment.RefundPart) {
 
 // contradict leaves the ledger unchanged and opens a case.
 func (v *refundResolution) contradict(l *store.Loaded, c *store.Changes, p *payment.RefundPart, cause store.CaseReason, reported string) {
-	if !p.Ended() && p.Step != payment.StepReview {
-		p.Step, p.NextAt, p.ClaimedBy = payment.StepReview, time.Time{}, payment.ID{}
+	if !p.Ended() && p.State != effect.Review {
+		p.State, p.NextAt, p.ClaimedBy = effect.Review, time.Time{}, payment.ID{}
 		*p = c.SetRefundPart(*p)
 	}
 	holdOthers(l, c, p)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/porteira/porteira/internal/effect"
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
@@ -113,12 +114,8 @@ func isFinal(r processor.TransferReport) bool {
 	return r.State == processor.TransferPaid || r.State == processor.TransferFailed
 }
 
-// lookUpsSkipped is the number of steps that an accepted transfer skips in the schedule of
-// look-ups: a notice normally reports the result sooner.
-const lookUpsSkipped = 2
-
-// accepted records that the processor accepted the transfer. The result will be reported; a look-up
-// finds it if the report is lost. If no result is final, a case is opened.
+// accepted records that the processor accepted the transfer. Its result will be reported, and is
+// looked up in case the report is lost. If it is never final, a case is opened.
 func (v *resolution) accepted(l *store.Loaded, c *store.Changes, p *payment.Payout, evidence string) {
 	if p.Status != payment.PayoutProcessing {
 		return
@@ -126,10 +123,10 @@ func (v *resolution) accepted(l *store.Loaded, c *store.Changes, p *payment.Payo
 	if p.Step == payment.StepAccepted {
 		p.Lookups++
 	} else {
-		p.Lookups = lookUpsSkipped
+		p.Lookups = effect.LookUpsSkipped
 	}
 	p.Step, p.ClaimedBy = payment.StepAccepted, payment.ID{}
-	p.NextAt = l.Now().Add(v.jitter.Of(worker.After(lookUpAfter, p.Lookups)))
+	p.NextAt = l.Now().Add(v.jitter.Of(worker.After(effect.LookUpAfter, p.Lookups)))
 	endSend(l, c, p, store.SendAccepted, worker.Short(evidence))
 	*p = c.SetPayout(*p)
 	v.reportUndecided(c, p, store.ReasonStillProcessing)

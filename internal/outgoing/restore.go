@@ -142,11 +142,12 @@ func (v *claimRefunds) waitsForDebt(l *store.Loaded, c *store.Changes, p *paymen
 	if !v.due.Debts {
 		return false
 	}
-	since := v.restoredAt
+	h := l.History()
+	since := h.RestoredAt
 	if f, _ := l.Feed(store.Transfers(p.Processor)); f.ClearedAt.After(since) {
 		since = f.ClearedAt
 	}
-	if !isFromBeforeProof(p.CreatedAt, since, v.restoredAt, v.provedAt) {
+	if !isFromBeforeProof(p.CreatedAt, since, h.RestoredAt, h.ProvedAt) {
 		return false
 	}
 	of := waitCase(p.Refund, "debt of part", int(p.Number))
@@ -162,7 +163,6 @@ func (v *claimRefunds) waitsForDebt(l *store.Loaded, c *store.Changes, p *paymen
 		w.Params["owed"] = owed.String()
 		c.OpenCase(w)
 	}
-	p.Lookups = min(p.Lookups, 1)
 	p.NextAt = l.Now().Add(debtWait(waited))
 	c.SetRefundPart(*p)
 	return true

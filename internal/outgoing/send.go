@@ -18,7 +18,6 @@ import (
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/transition"
 	"github.com/porteira/porteira/internal/worker"
-	"github.com/porteira/porteira/internal/write"
 )
 
 // Send is the step of the worker that sends queued payouts to their processors.
@@ -60,7 +59,7 @@ func (e *Executor) Send(ctx context.Context) (int, error) {
 			pool.Run(func() { e.transfer(ctx, sends[i], transferrer) })
 		}
 	}
-	refunds, err := e.sendRefunds(ctx)
+	refunds, err := e.runRefunds(ctx, store.ToSend)
 	did, errs = did+refunds, append(errs, err)
 	return did, errors.Join(errs...)
 }
@@ -101,24 +100,11 @@ func (e *Executor) Claim(ctx context.Context, due store.Due, limit int) (sends [
 	return op.sends, op.claimed, nil
 }
 
-// mayAct returns an error if a process must not claim work that has an effect: it was declared
-// dead, or the database went back since its last heartbeat, which saw epoch and history.
-func mayAct(l *store.Loaded, node payment.ID, epoch, history int64) error {
-	if !l.NodeAlive(node) {
-		return write.ErrNodeDead
-	}
-	if h := l.History(); h.Epoch < epoch || h.Number != history {
-		return write.ErrRestored
-	}
-	return nil
-}
-
 // newClaim is the operation of Claim.
 func (e *Executor) newClaim(due store.Due, limit int, profile processor.Profile) *claimSends {
 	v := &claimSends{
-		due:  store.DuePayouts{Merchant: due.Merchant, Processor: due.Processor, Queue: store.ToSend, Limit: limit},
-		node: e.Node.ID(), restoredAt: e.Node.RestoredAt(), provedAt: e.Node.ProvedAt(), epoch: e.Node.Epoch(), history: e.Node.History(),
-		profile: profile.Transfer,
+		due:     store.DuePayouts{Merchant: due.Merchant, Processor: due.Processor, Queue: store.ToSend, Limit: limit},
+		process: e.process(), restoredAt: e.Node.RestoredAt(), provedAt: e.Node.ProvedAt(), profile: profile.Transfer,
 	}
 	v.frozen = e.isFrozenFor(due.Merchant, due.Processor) // after history: in a later one the claim is refused
 	return v
@@ -126,13 +112,12 @@ func (e *Executor) newClaim(due store.Due, limit int, profile processor.Profile)
 
 // claimSends claims due payouts to be sent.
 type claimSends struct {
+	process
+
 	due                  store.DuePayouts
-	node                 payment.ID
 	restoredAt, provedAt time.Time
-	// epoch and history of the database, as of this process's last heartbeat.
-	epoch, history int64
-	frozen         bool // an account of the merchant waits in that history
-	profile        processor.Effect
+	frozen               bool // an account of the merchant waits in the history of process
+	profile              processor.Effect
 
 	sends       []ClaimedSend
 	conflicting []payment.Payout
@@ -167,7 +152,7 @@ func (v *claimSends) Needs(n *store.Needs) {
 // manual review.
 func (v *claimSends) Decide(l *store.Loaded, c *store.Changes) error {
 	v.sends, v.conflicting, v.forged, v.claimed = nil, nil, nil, 0
-	if err := mayAct(l, v.node, v.epoch, v.history); err != nil {
+	if err := v.mayAct(l); err != nil {
 		return err
 	}
 	if v.frozen || isFrozen(l, v.due.Processor, v.history) {

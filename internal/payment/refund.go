@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/porteira/porteira/internal/effect"
 	"github.com/porteira/porteira/internal/money"
 )
 
@@ -76,29 +77,21 @@ type RefundPart struct {
 	// FeeRefunded is the part of the order's fee that was given back with it.
 	FeeRefunded money.Cents
 
-	Step        PayoutStep
 	ProcessorID string
 	EndToEndID  string
 	Outcome     RefundPartOutcome // "" until a call has ended
 	Evidence    string
 
-	// State of the executor. MayExist: an earlier send may still have an effect. Refusals
-	// counts the refusals since the last "not found" or unknown outcome.
-	MayExist    bool
-	Refusals    int
-	Sends       int
-	Laters      int // sends that the processor did not take
-	Lookups     int // since it was last sent
-	NextAt      time.Time
-	ClaimedBy   ID
-	FirstSentAt time.Time // the first send that may have arrived
-	SentAt      time.Time // the last one
-	CreatedAt   time.Time
-	UpdatedAt   time.Time
+	effect.Effect // its Result is the outcome
+
+	ClaimedBy ID
+	History   int64 // of the database, in which it was last decided; 0: in none after a cold start
+	CreatedAt time.Time
+	UpdatedAt time.Time
 }
 
 // Ended reports whether the part was paid, or definitively not.
-func (p *RefundPart) Ended() bool { return p.Step == StepDone }
+func (p *RefundPart) Ended() bool { return !p.Live() }
 
 // InUse is how much of its payment the part has given back, or may still give back.
 func (p *RefundPart) InUse() money.Cents {

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/porteira/porteira/internal/effect"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 )
@@ -98,9 +99,9 @@ func TestSplitRefundAddsUp(t *testing.T) {
 }
 
 func part(refund, receipt byte, amount money.Cents, outcome payment.RefundPartOutcome) payment.RefundPart {
-	p := payment.RefundPart{Refund: payment.ID{refund}, Receipt: payment.ID{receipt}, Amount: amount, Outcome: outcome, Step: payment.StepDone}
+	p := payment.RefundPart{Refund: payment.ID{refund}, Receipt: payment.ID{receipt}, Amount: amount, Outcome: outcome, Effect: effect.Effect{State: effect.Done}}
 	if outcome == "" {
-		p.Step = payment.StepQueued
+		p.State = effect.Queued
 	}
 	return p
 }

@@ -1,6 +1,9 @@
 package payment
 
-import "github.com/porteira/porteira/internal/ledger"
+import (
+	"github.com/porteira/porteira/internal/effect"
+	"github.com/porteira/porteira/internal/ledger"
+)
 
 // PayinStatus is the public status of a pay-in.
 type PayinStatus string
@@ -44,17 +47,17 @@ var PayoutStatuses = []PayoutStatus{
 }
 
 // PayoutStep is the executor's state of a payout; merchants see only the status.
-type PayoutStep string
+type PayoutStep = effect.State
 
 // The steps of the executor.
 const (
 	StepApproval PayoutStep = "approval"      // held, to be approved before it is queued
-	StepQueued   PayoutStep = "queued"        // held, not yet sent
+	StepQueued              = effect.Queued   // held, not yet sent
 	StepIntent   PayoutStep = "intent"        // durable intent; bytes may be leaving
-	StepAccepted PayoutStep = "accepted"      // the processor has it; its result is pending
-	StepUnknown  PayoutStep = "unknown"       // outcome unknown: look up, do not send
-	StepReview   PayoutStep = "manual_review" // look-ups were inconclusive: an operator decides
-	StepDone     PayoutStep = "done"          // final
+	StepAccepted            = effect.Accepted // the processor has it; its result is pending
+	StepUnknown             = effect.Unknown  // outcome unknown: look up, do not send
+	StepReview              = effect.Review   // look-ups were inconclusive: an operator decides
+	StepDone                = effect.Done     // final
 	// StepPaidLate is final too: it was paid after its hold was released, and an operator
 	// decided who bears it.
 	StepPaidLate PayoutStep = "paid_late"

@@ -142,7 +142,7 @@ func movementsOfRefund(ctx context.Context, s *store.Store, of *Subject) (list [
 	for i := range of.Parts {
 		p := &of.Parts[i]
 		list = append(list, Movement{
-			What: "refund", Account: p.Processor, ExternalID: p.ExternalID, ProcessorID: p.ProcessorID, EndToEndID: p.EndToEndID, Amount: p.Amount, At: p.SentAt,
+			What: "refund", Account: p.Processor, ExternalID: p.ExternalID, ProcessorID: p.ProcessorID, EndToEndID: p.EndToEndID, Amount: p.Amount, At: p.FirstAt,
 		})
 		r, err := s.Receipt(ctx, p.Merchant, p.Receipt)
 		if errors.Is(err, store.ErrNotFound) {

@@ -302,7 +302,7 @@ func (f *finder) payments() error {
 func (f *finder) atAccount(m payment.ID, account string) error {
 	part, err := f.s.RefundPart(f.ctx, m, account, f.text)
 	if err := f.found(err, func() Match {
-		return Match{"refund", part.Refund.String(), m, string(part.Step), "the externalId of a part", "refund show " + part.Refund.String()}
+		return Match{"refund", part.Refund.String(), m, string(part.State), "the externalId of a part", "refund show " + part.Refund.String()}
 	}); err != nil {
 		return err
 	}

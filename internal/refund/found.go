@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/porteira/porteira/internal/commit"
+	"github.com/porteira/porteira/internal/effect"
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/outgoing"
@@ -108,7 +109,7 @@ var errUndecided = errors.New("refund: a refund of the same payment and amount i
 // mayBe reports whether the listed refund may be a part of unknown outcome whose id the processor
 // has lost. Booked as another refund, its money would be taken twice.
 func (v *find) mayBe(p payment.RefundPart) bool {
-	undecided := p.Step == payment.StepIntent || p.MayExist && (p.Step == payment.StepUnknown || p.Step == payment.StepReview)
+	undecided := p.State == effect.Sending || p.Possible() && (p.State == effect.Asking || p.State == effect.Unknown || p.State == effect.Review)
 	return undecided && p.Receipt == v.receipt.ID && p.Amount == v.listed.Amount
 }
 
@@ -149,7 +150,7 @@ func (v *find) Decide(l *store.Loaded, c *store.Changes) error {
 	v.part = payment.RefundPart{
 		Merchant: m, Refund: r.ID, Number: 1, Payin: p.ID, Receipt: v.receipt.ID, Processor: v.receipt.Processor, PaymentID: v.receipt.ExternalID,
 		ExternalID: v.listed.ExternalID, Amount: r.Amount, Unapplied: unapplied, Surplus: beyond || ofOrder == 0, Took: receivable.Take(l, c, &p, ofOrder),
-		Step: payment.StepAccepted, MayExist: true, NextAt: l.Now(),
+		Effect: effect.Effect{State: effect.Accepted, Last: true, NextAt: l.Now()},
 	}
 	of := ledger.Parts{Unapplied: unapplied, Pending: v.part.Took.Sum()}
 	if err := c.Post(m, r.ID, ledger.FindRefund(of, l.Balances(m)[ledger.Available], r.Amount)); err != nil {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/porteira/porteira/internal/effect"
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
@@ -130,7 +131,7 @@ func newParts(r *payment.Refund, list []payment.RefundSlice, ids func(number int
 	for i, s := range list {
 		parts[i] = payment.RefundPart{
 			Merchant: r.Merchant, Refund: r.ID, Number: int64(i + 1), Payin: r.Payin, Receipt: s.Receipt.ID, Processor: s.Receipt.Processor,
-			PaymentID: s.Receipt.ExternalID, ExternalID: ids(i + 1), Amount: s.Amount, Step: payment.StepQueued, NextAt: now,
+			PaymentID: s.Receipt.ExternalID, ExternalID: ids(i + 1), Amount: s.Amount, Effect: effect.Effect{State: effect.Queued, NextAt: now},
 		}
 	}
 	return parts

@@ -18,7 +18,7 @@ func needsFeed(v *Resolve, n *store.Needs) { n.Feed(feedOf(v)) }
 // findHistory reads the history of the database.
 func findHistory(ctx context.Context, s *Service, v *Resolve) error {
 	inst, err := s.Store.ReadInstallation(ctx)
-	v.history = inst.History
+	v.history = inst.Latest()
 	return err
 }
 
@@ -32,7 +32,7 @@ func checkFeed(v *Resolve, l *store.Loaded) error {
 		return problem.New(problem.InvalidState, "The list is being read now, or is due. Try again in some seconds.")
 	case f.Failures > 0:
 		return problem.New(problem.InvalidState, "The list could not be read last time. Try again once the processor answers: the log has the cause.")
-	case processor.Feed(f.Feed).Rewinds() && f.Rewound != v.history:
+	case processor.Feed(f.Feed).Rewinds() && f.Rewound != v.history.Number:
 		return problem.New(problem.InvalidState, "The list is read again first, because the database was restored from a backup. Try again after that.")
 	}
 	return nil

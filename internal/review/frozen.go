@@ -52,9 +52,9 @@ func needsTransfers(v *Resolve, n *store.Needs) {
 func checkFrozen(v *Resolve, l *store.Loaded) error {
 	f, _ := l.Feed(store.Transfers(v.opened.Params["processor"]))
 	switch {
-	case strconv.FormatInt(v.history, 10) != v.opened.Params["history"]:
+	case strconv.FormatInt(v.history.Number, 10) != v.opened.Params["history"]:
 		return problem.New(problem.InvalidState, "The gateway has started again since, and may run on an older copy of its database. Compare the transfers again, and propose it with porteira account resume.")
-	case f.Cleared == v.history:
+	case f.Cleared == v.history.Number:
 		return errNotFrozen
 	default:
 		return nil
@@ -64,7 +64,7 @@ func checkFrozen(v *Resolve, l *store.Loaded) error {
 // endWait lets the payouts and refunds of an account continue.
 func endWait(v *Resolve, l *store.Loaded, c *store.Changes) error {
 	f, _ := l.Feed(store.Transfers(v.opened.Params["processor"]))
-	f.Cleared, f.ClearedAt = v.history, l.Now()
+	f.Cleared, f.ClearedAt = v.history.Number, l.Now()
 	c.SetFeed(f)
 	c.CloseCases(payment.ID{}, v.opened.Subject, v.opened.Kind, v.How) // and those of earlier histories
 	return nil

@@ -82,7 +82,7 @@ func checkDamaged(v *Resolve, l *store.Loaded) error {
 	if err != nil {
 		return err
 	}
-	if v.How == store.ResolvedPaid && p.Status == payment.PayoutPending && v.restoredAt.IsZero() {
+	if v.How == store.ResolvedPaid && p.Status == payment.PayoutPending && v.history.RestoredAt.IsZero() {
 		return problem.New(problem.InvalidState, "The payout was never sent.")
 	}
 	if err := outgoing.CanDeclareDamaged(l, &p); err != nil {
@@ -109,14 +109,7 @@ func findRestoreAndHeld(ctx context.Context, s *Service, v *Resolve) error {
 	if err := findHeld(ctx, s, v); err != nil {
 		return err
 	}
-	return findRestore(ctx, s, v)
-}
-
-// findRestore reads when the database was last restored.
-func findRestore(ctx context.Context, s *Service, v *Resolve) error {
-	inst, err := s.Store.ReadInstallation(ctx)
-	v.restoredAt, v.provedAt = inst.RestoredAt, inst.ProvedAt
-	return err
+	return findHistory(ctx, s, v)
 }
 
 // checkWaiting returns a problem unless the payout waits to be sent again and none of its sends had
@@ -126,7 +119,7 @@ func checkWaiting(v *Resolve, l *store.Loaded) error {
 	if err != nil {
 		return err
 	}
-	if outgoing.LookUpFirst(&p, v.restoredAt, v.provedAt, l.Now()) {
+	if outgoing.LookUpFirst(&p, v.history.RestoredAt, v.history.ProvedAt, l.Now()) {
 		return problem.New(problem.InvalidState, "The payout may have been sent before the database was restored from a backup. It is looked up first.")
 	}
 	return outgoing.CanWithdraw(l, &p)

@@ -49,7 +49,7 @@ func findRefund(ctx context.Context, s *Service, v *Resolve) error {
 	if v.refunded = r.Payin; err != nil {
 		return err
 	}
-	return findRestore(ctx, s, v)
+	return findHistory(ctx, s, v)
 }
 
 func needsRefund(v *Resolve, n *store.Needs) {
@@ -90,7 +90,7 @@ func checkRefundUnknown(v *Resolve, l *store.Loaded) error {
 	if err != nil {
 		return err
 	}
-	return outgoing.CanDeclareRefund(l, &p)
+	return outgoing.CanDeclareRefund(l, p)
 }
 
 func checkRefundKnown(v *Resolve, l *store.Loaded) error {
@@ -106,7 +106,7 @@ func checkRefundWaiting(v *Resolve, l *store.Loaded) error {
 	if err != nil {
 		return err
 	}
-	return outgoing.CanWithdrawRefund(l, &p, v.restoredAt, v.provedAt)
+	return outgoing.CanWithdrawRefund(l, p, v.history)
 }
 
 // close closes the case as decided, before the effect closes all cases of the refund as proved.

@@ -40,7 +40,7 @@ func TestRefundIsLookedUpBeforeItIsSentAgain(t *testing.T) {
 					}
 					d.sendAgain()
 					g.Bank.Refunds.Answer = nil
-					g.Jump(10 * time.Second)
+					g.Jump(2 * time.Minute) // the quiet period of that send
 				}
 				if row.appears {
 					g.Bank.Mu.Lock()

@@ -28,11 +28,9 @@ type Resolve struct {
 	links  transition.Links
 	event  int64 // number of the event whose deliveries are retried
 
-	externalID string       // of the payout, if the rule wants its transfer
-	held       *money.Cents // for the payout; nil if the rule does not end it
-	restoredAt time.Time    // when the database's history began
-	provedAt   time.Time    // when it was last proved to be an older copy
-	history    int64        // of the database, since then
+	externalID string        // of the payout, if the rule wants its transfer
+	held       *money.Cents  // for the payout; nil if the rule does not end it
+	history    store.History // of the database
 	consent    consented
 
 	unapplied *refund.Unapplied // if the rule gives unapplied money back

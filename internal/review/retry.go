@@ -128,7 +128,7 @@ func retryDamaged(v *Resolve, l *store.Loaded, c *store.Changes) error {
 		if err != nil {
 			return err
 		}
-		if p.Step == payment.StepReview && !hasParkingRefundCase(l, &p) { // else a report of the processor has continued it, or it waits under another case
+		if p.State == payment.StepReview && !hasParkingRefundCase(l, &p) { // else a report of the processor has continued it, or it waits under another case
 			return outgoing.RepairedRefund(l, c, p)
 		}
 	case "receivables":

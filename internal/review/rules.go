@@ -87,7 +87,7 @@ var rules = slices.Concat(refundRules, []rule{
 
 	{
 		kind: store.CasePayoutWaiting, Option: Option{How: store.ResolvedRelease, Persons: 1, Evidence: true},
-		prepare: findRestore, needs: needsPayout, check: checkWaiting, effect: declareNotPaid,
+		prepare: findHistory, needs: needsPayout, check: checkWaiting, effect: declareNotPaid,
 	},
 
 	{kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonOtherAmount}, Option: paid, prepare: findHeld, needs: needsPayout, check: checkUnknown, sendOutcomes: payoutOutcomes, effect: declarePaid},

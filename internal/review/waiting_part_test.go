@@ -29,7 +29,9 @@ func TestDismissedCaseLeavesNoPartBehind(t *testing.T) {
 				g.Jump(time.Minute)
 			}
 		}
-		g.Send()
+		g.Bank.Refunds.AnswerQuery = func(*coretest.Bank, string) processor.TransferReport { return processor.TransferReport{} }
+		g.Send() // the second one is looked up first
+		g.Bank.Refunds.AnswerQuery = nil
 		parts, err := g.Store.RefundParts(t.Context(), r.Merchant, r.ID)
 		g.Must(err)
 		if parts[0].Outcome != payment.PartFailed || parts[1].Sends != 0 {
@@ -111,7 +113,9 @@ func TestRepairedPartWaitsUnderTheOtherCase(t *testing.T) {
 		g.Bank.Refunds.Answer = func(_ *coretest.Bank, v processor.RefundRequest) processor.TransferAnswer {
 			return processor.TransferAnswer{Outcome: processor.Refused}
 		}
-		g.Run(g.Outgoing.Send)
+		g.Bank.Refunds.AnswerQuery = func(*coretest.Bank, string) processor.TransferReport { return processor.TransferReport{} }
+		g.Run(g.Outgoing.Send) // the second one is looked up first
+		g.Bank.Refunds.AnswerQuery = nil
 		parts, err := g.Store.RefundParts(t.Context(), r.Merchant, r.ID)
 		g.Must(err)
 		if parts[0].Outcome != payment.PartFailed || parts[1].Sends != 0 {

@@ -49,7 +49,7 @@ func (c *Control) forceRefund(ctx context.Context, p *payment.RefundPart, action
 		if err != nil {
 			return false, err
 		}
-		if now := parts[p.Number-1]; now.Ended() || now.Step == payment.StepReview {
+		if now := parts[p.Number-1]; now.Ended() || now.State == payment.StepReview {
 			return false, problem.New(problem.InvalidState, "The bank has no refund of this payment.")
 		}
 		return false, nil

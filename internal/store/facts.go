@@ -106,7 +106,7 @@ func unknownOf(from, since, id string) string {
 var unknownStatements = []struct{ subject, text string }{
 	{"payout", unknownOf("payouts t WHERE t.merchant_id = m.id AND t.status = 'PROCESSING' AND t.status <> 'COMPLETED' AND t.step IN ('unknown', 'manual_review')", "t.sent_at", "t.id")},
 	{"refund", unknownOf(`refunds r JOIN refund_parts t ON t.merchant_id = r.merchant_id AND t.refund_id = r.id
-		WHERE r.merchant_id = m.id AND r.status = 'PROCESSING' AND r.status <> 'COMPLETED' AND t.step IN ('unknown', 'manual_review')`, "t.first_sent_at", "r.id")},
+		WHERE r.merchant_id = m.id AND r.status = 'PROCESSING' AND r.status <> 'COMPLETED' AND t.step IN ('unknown', 'manual_review')`, "t.first_at", "r.id")},
 	{"charge", `SELECT count(*), coalesce(MIN(since), 0) FROM (SELECT t.first_sent_at AS since FROM charges t WHERE t.next_at > 0 AND t.may_exist = 1 AND t.state = 'wanted' LIMIT 10000) AS counted`},
 	{"answer", `SELECT count(*), coalesce(MIN(since), 0) FROM (SELECT t.first_sent_at AS since FROM dispute_answers t WHERE t.next_at > 0 AND t.step = 'unknown' LIMIT 10000) AS counted`},
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/effect"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
@@ -27,7 +28,7 @@ func addRefunds(g *coretest.Gateway, random *rand.Rand, count int) (all []paymen
 		var parts []payment.RefundPart
 		for j := range 1 + random.IntN(2) {
 			p := payment.RefundPart{
-				Merchant: r.Merchant, Refund: r.ID, Number: int64(j + 1), Payin: r.Payin, Processor: coretest.BankName, ExternalID: fmt.Sprint("part ", i, " ", j), Amount: 1, Step: payment.StepDone,
+				Merchant: r.Merchant, Refund: r.ID, Number: int64(j + 1), Payin: r.Payin, Processor: coretest.BankName, ExternalID: fmt.Sprint("part ", i, " ", j), Amount: 1, Effect: effect.Effect{State: effect.Done},
 			}
 			if random.IntN(3) > 0 {
 				p.EndToEndID = fmt.Sprintf("D%dx%d", i, j)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/effect"
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/payment"
@@ -197,7 +198,7 @@ func (v *locking) addRefund() payment.ID {
 	defer v.undo.Store(true)
 	_, err := v.s.Commit(v.Context(), &store.Needs{}, store.Capacity{}, func(l *store.Loaded, c *store.Changes) error {
 		c.AddRefund(payment.Refund{Merchant: m, ID: id, Payin: v.payins[0].ID, ExternalID: "refund", ReferenceID: "refund", Amount: 1, Status: payment.RefundPending, Version: 1}, nil,
-			payment.RefundPart{Merchant: m, Refund: id, Number: 1, Payin: v.payins[0].ID, Processor: "bank", ExternalID: "part", Amount: 1, Step: payment.StepQueued, NextAt: l.Now()})
+			payment.RefundPart{Merchant: m, Refund: id, Number: 1, Payin: v.payins[0].ID, Processor: "bank", ExternalID: "part", Amount: 1, Effect: effect.Effect{State: effect.Queued, NextAt: l.Now()}})
 		return nil
 	})
 	must(v.T, err)

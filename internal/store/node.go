@@ -93,6 +93,11 @@ type History struct {
 	ProvedAt                 time.Time
 }
 
+// Latest is the epoch and the latest history of the database.
+func (v Installation) Latest() History {
+	return History{Epoch: v.Epoch, Number: v.History, RestoredAt: v.RestoredAt, RestoredFrom: v.RestoredFrom, ProvedAt: v.ProvedAt}
+}
+
 var installationTable = newTable("installation", []string{"singleton"},
 	intColumn("singleton", func(v *installationRow) *int64 { return &v.singleton }).as(hidden),
 	idColumn("id", func(v *installationRow) *payment.ID { return &v.ID }),
@@ -366,8 +371,7 @@ func (tx *Tx) ReleaseNode(ctx context.Context, n Node) (released int64, err erro
 	for _, text := range []string{
 		"UPDATE deliveries SET claimed_by = $1, next_at = CASE WHEN state = 'pending' THEN CAST($2 AS BIGINT) ELSE 0 END WHERE claimed_by = $3 AND length(claimed_by) > 0",
 		"UPDATE charges SET claimed_by = $1, next_at = CASE WHEN state = 'made' THEN 0 ELSE CAST($2 AS BIGINT) END WHERE claimed_by = $3 AND length(claimed_by) > 0",
-		`UPDATE refund_parts SET claimed_by = $1, next_at = $2, may_exist = CASE WHEN step = 'intent' THEN 1 ELSE may_exist END,
-			step = CASE WHEN step = 'intent' THEN 'unknown' ELSE step END WHERE claimed_by = $3 AND length(claimed_by) > 0`,
+		"UPDATE refund_parts SET " + releaseEffects + " WHERE claimed_by = $3 AND length(claimed_by) > 0",
 		`UPDATE dispute_answers SET claimed_by = $1, next_at = $2, may_exist = CASE WHEN step = 'intent' THEN 1 ELSE may_exist END,
 			step = CASE WHEN step = 'intent' THEN 'unknown' ELSE step END WHERE claimed_by = $3 AND length(claimed_by) > 0`,
 		"UPDATE notices SET claimed_by = $1, next_at = $2 WHERE claimed_by = $3 AND length(claimed_by) > 0",

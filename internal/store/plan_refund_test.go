@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/porteira/porteira/internal/effect"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 )
@@ -26,7 +27,7 @@ func (v *exercise) refund(count int) {
 			for j := range count {
 				parts = append(parts, payment.RefundPart{
 					Merchant: m, Refund: r.ID, Number: int64(j + 1), Payin: r.Payin, Processor: "bank", ExternalID: fmt.Sprint(name(i), " ", j),
-					Amount: 1, Step: payment.StepQueued, NextAt: l.Now(),
+					Amount: 1, Effect: effect.Effect{State: effect.Queued, NextAt: l.Now()},
 				})
 			}
 			c.AddRefund(r, nil, parts...)

@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/db"
+	"github.com/porteira/porteira/internal/effect"
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/payment"
 )
 
-var partTable = newTable("refund_parts", []string{"refund_id", "number"},
+var partTable = newTable("refund_parts", []string{"refund_id", "number"}, append([]column[payment.RefundPart]{
 	idColumn("merchant_id", func(p *payment.RefundPart) *payment.ID { return &p.Merchant }),
 	idColumn("refund_id", func(p *payment.RefundPart) *payment.ID { return &p.Refund }),
 	intColumn("number", func(p *payment.RefundPart) *int64 { return &p.Number }),
@@ -24,23 +25,15 @@ var partTable = newTable("refund_parts", []string{"refund_id", "number"},
 	flagColumn("surplus", func(p *payment.RefundPart) *bool { return &p.Surplus }).as(mutable),
 	takesColumn("taken_from", func(p *payment.RefundPart) *payment.Takes { return &p.Took }).as(mutable),
 	intColumn("fee_refunded", func(p *payment.RefundPart) *cents { return &p.FeeRefunded }).as(mutable),
-	textColumn("step", func(p *payment.RefundPart) *payment.PayoutStep { return &p.Step }).as(mutable),
 	textColumn("processor_id", func(p *payment.RefundPart) *string { return &p.ProcessorID }).as(mutable),
 	textColumn("end_to_end_id", func(p *payment.RefundPart) *string { return &p.EndToEndID }).as(mutable),
 	textColumn("outcome", func(p *payment.RefundPart) *payment.RefundPartOutcome { return &p.Outcome }).as(mutable),
 	textColumn("evidence", func(p *payment.RefundPart) *string { return &p.Evidence }).as(mutable),
-	flagColumn("may_exist", func(p *payment.RefundPart) *bool { return &p.MayExist }).as(mutable),
-	intColumn("refusals", func(p *payment.RefundPart) *int { return &p.Refusals }).as(mutable),
-	intColumn("sends", func(p *payment.RefundPart) *int { return &p.Sends }).as(mutable),
-	intColumn("laters", func(p *payment.RefundPart) *int { return &p.Laters }).as(mutable),
-	intColumn("lookups", func(p *payment.RefundPart) *int { return &p.Lookups }).as(mutable),
-	timeColumn("next_at", func(p *payment.RefundPart) *time.Time { return &p.NextAt }).as(mutable),
 	optionalIDColumn("claimed_by", func(p *payment.RefundPart) *payment.ID { return &p.ClaimedBy }).as(mutable),
-	timeColumn("first_sent_at", func(p *payment.RefundPart) *time.Time { return &p.FirstSentAt }).as(mutable),
-	timeColumn("sent_at", func(p *payment.RefundPart) *time.Time { return &p.SentAt }).as(mutable),
+	intColumn("history", func(p *payment.RefundPart) *int64 { return &p.History }).as(mutable),
 	timeColumn("created_at", func(p *payment.RefundPart) *time.Time { return &p.CreatedAt }),
 	timeColumn("updated_at", func(p *payment.RefundPart) *time.Time { return &p.UpdatedAt }).as(mutable),
-)
+}, effectColumns(func(p *payment.RefundPart) *effect.Effect { return &p.Effect })...)...)
 
 var (
 	partUpdate   = partTable.updateBy("", "merchant_id", "refund_id", "number")
@@ -192,7 +185,7 @@ func (l *Loaded) selectParts(of func(*payment.RefundPart) bool) []payment.Refund
 func (l *Loaded) DueRefundParts(d DueRefundParts) []payment.RefundPart {
 	var list []payment.RefundPart
 	for _, key := range l.refunds.due[d] {
-		if p := l.refunds.parts[key]; l.due(p.ClaimedBy, p.NextAt) && d.Queue.includes(p.Step) {
+		if p := l.refunds.parts[key]; l.due(p.ClaimedBy, p.NextAt) && d.Queue.includes(p.State) {
 			list = append(list, p)
 		}
 	}
@@ -216,7 +209,7 @@ func (c *Changes) SetRefundPart(p payment.RefundPart) payment.RefundPart {
 // ParkRefundPart stops the work on a loaded due part that is damaged. Its other columns stay as
 // they are, so that they can be repaired.
 func (c *Changes) ParkRefundPart(p payment.RefundPart) {
-	p.Step, p.NextAt, p.ClaimedBy = payment.StepReview, time.Time{}, payment.ID{}
+	p.State, p.NextAt, p.ClaimedBy = effect.Review, time.Time{}, payment.ID{}
 	c.l.refunds.parts[keyOfPart(&p)] = p
 	c.parkedParts = append(c.parkedParts, keyOfPart(&p))
 	c.count++
@@ -225,7 +218,7 @@ func (c *Changes) ParkRefundPart(p payment.RefundPart) {
 func (c *Changes) saveRefundParts(ctx context.Context, tx *db.Tx) error {
 	for _, key := range c.parkedParts {
 		if err := tx.ExecOne(ctx, "UPDATE refund_parts SET step = $4, next_at = 0 WHERE merchant_id = $1 AND refund_id = $2 AND number = $3",
-			append(key.Ref.key(), key.number, string(payment.StepReview))...); err != nil {
+			append(key.Ref.key(), key.number, string(effect.Review))...); err != nil {
 			return err
 		}
 	}

@@ -51,8 +51,8 @@ var layers = []layer{
 	// Rules of money and the ledger.
 	{"money", pure, ""},
 	{"ledger", pure, "money"},
-	{"payment", pure, "money ledger" + libraries},
 	{"effect", pure, ""},
+	{"payment", pure, "money ledger effect" + libraries},
 	{"limits", pure, "money payment"},
 	{"pricing", pure, "money payment"},
 

@@ -371,7 +371,8 @@ CREATE INDEX refunds_status ON refunds (merchant_id, status, id) WHERE status <>
 
 -- The part of a refund that gives one received payment back: one order at the processor,
 -- under one external id for life. The row is the durable intent of its sends: it is written
--- before the first byte leaves. An earlier send may still have an effect if may_exist is 1.
+-- before the first byte leaves. step, flags and the times are those of package effect, and history
+-- is that of the database in which the row was last decided.
 CREATE TABLE refund_parts (
     merchant_id   BYTEA  NOT NULL,
     refund_id     BYTEA  NOT NULL,
@@ -391,15 +392,16 @@ CREATE TABLE refund_parts (
     end_to_end_id TEXT   NOT NULL,
     outcome       TEXT   NOT NULL,
     evidence      TEXT   NOT NULL,
-    may_exist     BIGINT NOT NULL,
-    refusals      BIGINT NOT NULL,
+    flags         BIGINT NOT NULL,
     sends         BIGINT NOT NULL,
     laters        BIGINT NOT NULL,
     lookups       BIGINT NOT NULL,
+    first_at      BIGINT NOT NULL,
+    until_at      BIGINT NOT NULL,
+    not_found_at  BIGINT NOT NULL,
     next_at       BIGINT NOT NULL,
     claimed_by    BYTEA  NOT NULL,
-    first_sent_at BIGINT NOT NULL,
-    sent_at       BIGINT NOT NULL,
+    history       BIGINT NOT NULL,
     created_at    BIGINT NOT NULL,
     updated_at    BIGINT NOT NULL,
     PRIMARY KEY (merchant_id, refund_id, number),

@@ -3,6 +3,7 @@ package storetest
 import (
 	"time"
 
+	"github.com/porteira/porteira/internal/effect"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 )
@@ -19,7 +20,7 @@ var factTests = []test{
 			}))
 		}
 		r := payment.Refund{Merchant: m.ID, ID: s.id(), Payin: s.id(), ExternalID: "r", Amount: 1, Version: 1, Status: payment.RefundProcessing}
-		s.commit(addRefund(r, nil, payment.RefundPart{Merchant: m.ID, Refund: r.ID, Payin: r.Payin, Number: 1, Processor: "bank", Amount: 1, Step: payment.StepUnknown, FirstSentAt: sent}))
+		s.commit(addRefund(r, nil, payment.RefundPart{Merchant: m.ID, Refund: r.ID, Payin: r.Payin, Number: 1, Processor: "bank", Amount: 1, Effect: effect.Effect{State: effect.Unknown, FirstAt: sent}}))
 		s.commit(addCharges(store.Charge{Merchant: m.ID, Payin: s.id(), Number: 1, Account: "bank", State: store.ChargeWanted, MayExist: true, NextAt: s.past(), FirstSentAt: sent}))
 		s.equal("unknown", must(s.store.Unknowns(s.Context())), []store.Unknown{
 			{Subject: "payout", Count: 2, Since: sent}, {Subject: "refund", Count: 1, Since: sent}, {Subject: "charge", Count: 1, Since: sent}, {Subject: "answer"},

@@ -3,6 +3,7 @@ package storetest
 import (
 	"time"
 
+	"github.com/porteira/porteira/internal/effect"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 )
@@ -12,6 +13,7 @@ var refundTests = []test{
 		m := s.merchant().ID
 		want := filled(payment.Refund{Merchant: m, ID: s.id(), Payin: s.id(), Amount: 1_000_000, RefundedAmount: 1}, 1)
 		part := filled(payment.RefundPart{Merchant: m, Refund: want.ID, Number: 1, Payin: want.Payin, Amount: 1_000_000}, 1)
+		part.Result = "" // its outcome has it
 		s.commit(addRefund(want, []byte{1}, part))
 		sameFields(s, "refund", must(s.store.Refund(s.Context(), m, want.ID)), want)
 		sameFields(s, "found by id alone", must(s.store.FindRefund(s.Context(), want.ID)), want)
@@ -31,6 +33,7 @@ var refundTests = []test{
 			Merchant: m, Refund: want.ID, Number: 1, Payin: want.Payin, Receipt: part.Receipt, Processor: part.Processor, PaymentID: part.PaymentID,
 			ExternalID: part.ExternalID, Amount: part.Amount, CreatedAt: stored[0].CreatedAt,
 		}, 1000)
+		part.Result = ""
 		s.commit(does(func(n *needs) { n.Refund(m, want.ID) }, func(_ *loaded, c *changes) {
 			c.SetRefund(changed)
 			c.SetRefundPart(part)
@@ -97,11 +100,12 @@ var refundTests = []test{
 		now := s.now()
 		r := payment.Refund{Merchant: m, ID: s.id(), Payin: s.id(), ExternalID: "r", Amount: 1, Version: 1}
 		list := []payment.RefundPart{
-			{Processor: bank, Step: payment.StepQueued, NextAt: now.Add(-time.Second)},
-			{Processor: bank, Step: payment.StepQueued, NextAt: s.later()},
-			{Processor: bank, Step: payment.StepReview},
-			{Processor: other, Step: payment.StepAccepted, NextAt: now.Add(-time.Minute)},
-			{Processor: other, Step: payment.StepIntent, ClaimedBy: node},
+			{Processor: bank, Effect: effect.Effect{State: effect.Queued, NextAt: now.Add(-time.Second)}},
+			{Processor: bank, Effect: effect.Effect{State: effect.Queued, NextAt: s.later()}},
+			{Processor: bank, Effect: effect.Effect{State: effect.Review}},
+			{Processor: other, Effect: effect.Effect{State: effect.Accepted, NextAt: now.Add(-time.Minute)}},
+			{Processor: other, Effect: effect.Effect{State: effect.Sending, Last: true, Again: true, Lookups: 3}, ClaimedBy: node},
+			{Processor: other, Effect: effect.Effect{State: effect.Asking, Again: true}, ClaimedBy: node},
 		}
 		for i := range list {
 			p := &list[i]
@@ -114,14 +118,15 @@ var refundTests = []test{
 		var sent, asked []payment.RefundPart
 		s.commit(claimParts(bank, store.ToSend, node, &sent), claimParts(other, store.ToLookUp, s.id(), &asked))
 		s.equal("claimed", values(len(sent), sent[0].Number, len(asked), asked[0].Number), values(1, int64(1), 1, int64(4)))
-		s.equal("released", s.release(node), 2)
-		s.commit(claimParts(other, store.ToLookUp, s.id(), &asked))
-		s.equal("to be looked up", values(len(asked), asked[0].Number, asked[0].MayExist), values(1, int64(5), true))
+		s.equal("released", s.release(node), 3)
+		s.commit(claimParts(other, store.ToLookUp, s.id(), &asked), claimParts(other, store.ToSend, s.id(), &sent))
+		s.equal("to be looked up", values(len(asked), asked[0].Number, asked[0].Last, asked[0].Again, asked[0].Lookups), values(1, int64(5), true, false, 0))
+		s.equal("to be sent", values(len(sent), sent[0].Number, sent[0].Again), values(1, int64(6), true))
 	}},
 	{"a part scheduled by a clock that was ahead is due now", func(s *suite) {
 		r := payment.Refund{Merchant: s.merchant().ID, ID: s.id(), Payin: s.id(), ExternalID: "r", Amount: 1, Version: 1}
 		s.commit(addRefund(r, nil, payment.RefundPart{
-			Merchant: r.Merchant, Refund: r.ID, Number: 1, Payin: r.Payin, Processor: s.Name(), Amount: 1, Step: payment.StepQueued, NextAt: s.now().AddDate(1, 0, 0),
+			Merchant: r.Merchant, Refund: r.ID, Number: 1, Payin: r.Payin, Processor: s.Name(), Amount: 1, Effect: effect.Effect{State: effect.Queued, NextAt: s.now().AddDate(1, 0, 0)},
 		}))
 		s.write(func(tx *store.AdminTx) error { return tx.RescheduleFuture(s.Context(), s.later(), 0) })
 		var claimed []payment.RefundPart

@@ -32,7 +32,7 @@ type partRow struct {
 	evidence                  string
 	unapplied                 int64 // cents of it
 	surplus                   bool  // the rest is not of what was paid for the order either
-	mayExist                  bool
+	flags                     int64 // bits: 1 and 2 if a send may have an effect
 	sends, nextAt             int64
 	claimedBy                 rowID // node
 }
@@ -52,7 +52,7 @@ func (c *columns) refundPart(r *partRow) {
 	c.mutable.text("end_to_end_id", &r.endToEndID)
 	c.mutable.num("unapplied", &r.unapplied)
 	c.mutable.flag("surplus", &r.surplus)
-	c.mutable.flag("may_exist", &r.mayExist)
+	c.mutable.num("flags", &r.flags)
 	c.mutable.num("sends", &r.sends)
 	c.mutable.num("next_at", &r.nextAt)
 	c.mutable.id("claimed_by", &r.claimedBy)
@@ -132,15 +132,6 @@ func (c *Checker) changeRefund(o *order, next *orderRow) {
 	}
 }
 
-// partSteps are the steps that may follow a step of a part.
-var partSteps = map[string][]string{
-	"queued":        {"intent", "unknown", "accepted", "done", "manual_review"},
-	"intent":        {"queued", "unknown", "accepted", "done", "manual_review"},
-	"accepted":      {"done", "manual_review"},
-	"unknown":       {"queued", "accepted", "done", "manual_review"},
-	"manual_review": {"queued", "accepted", "done"},
-}
-
 // partEnds are the ends that may follow an end of a part.
 var partEnds = map[string]string{"failed": "paid", "paid": "taken_back"}
 
@@ -192,9 +183,9 @@ func (c *Checker) addPart(o *order, p *refundPart) {
 	case r.processor != p.processor || r.externalID != p.paymentID:
 		c.violatef(SingleRefund, o, "part %d gives back payment %s, but its receipt is that of %s", p.number, p.paymentID, r.externalID)
 	}
-	begins := p.step == "queued" && !p.mayExist
+	begins := p.step == "queued" && p.flags&3 == 0
 	if o.wasFound {
-		begins = p.step == "accepted" && p.mayExist
+		begins = p.step == "accepted" && p.flags&3 != 0
 	}
 	if p.number != int64(len(o.parts))+1 || p.sends != 0 || p.outcome != "" || !begins || !o.fresh {
 		c.violatef(SingleRefund, o, "part %d begins as %s with %d sends", p.number, p.step, p.sends)
@@ -208,11 +199,12 @@ func (c *Checker) addPart(o *order, p *refundPart) {
 
 func (c *Checker) changePart(p *refundPart, next *partRow) {
 	o := p.refund
-	repaired := p.step == "manual_review" && next.step == "unknown" && o.wasRepaired()
-	if next.step != p.step && !slices.Contains(partSteps[p.step], next.step) && !repaired {
+	if p.step == "done" && next.step != "done" {
 		c.violatef(SingleRefund, o, "part %d changes from %s to %s", p.number, p.step, next.step)
 	}
-	if sent := next.step == "intent" && p.step != "intent"; next.sends != p.sends && !(sent && next.sends == p.sends+1) || sent && p.step != "queued" {
+	sent := next.step == "sending" && p.step != "sending"
+	lost := next.step == "accepted" && next.sends == 1 // a send that the database lacks
+	if next.sends != p.sends && !lost && !(sent && next.sends == p.sends+1) || sent && p.step != "queued" && p.step != "asking" {
 		c.violatef(SingleRefund, o, "part %d is %s with %d sends, after %s with %d", p.number, next.step, next.sends, p.step, p.sends)
 	}
 	ends := next.step == "done" && (p.step != "done" || next.outcome != p.outcome)
@@ -305,7 +297,7 @@ func (c *Checker) checkPart(p *refundPart) {
 	switch p.step {
 	case "queued", "accepted", "unknown":
 		bad = due == claimed
-	case "intent":
+	case "asking", "sending":
 		bad = due || !claimed
 	default:
 		bad = due || claimed

@@ -122,7 +122,7 @@ var tables = [...]watchedTable{
 	partTable: {
 		name: "refund_parts", merchant: "merchant_id", id: "refund_id", columns: func(c *columns) { c.refundPart(&partRow{}) },
 		unread:    []string{"created_at"},
-		unchecked: []string{"processor_id", "refusals", "laters", "lookups", "first_sent_at", "sent_at", "updated_at"},
+		unchecked: []string{"processor_id", "laters", "lookups", "first_at", "until_at", "not_found_at", "history", "updated_at"},
 		invariant: SingleRefund, thing: "part of refund",
 	},
 	approvalTable: {
