@@ -44,14 +44,6 @@ func Login(user string) (Actor, error) { return person(login, user) }
 // Credential is the program that has a key id.
 func Credential(keyID string) Actor { return Actor(credential + keyID) }
 
-// Parse reads the form of a record. Errors: as [Operator], whose name is put in its usual form.
-func Parse(text string) (Actor, error) {
-	if name, ok := strings.CutPrefix(text, operator); ok {
-		return Operator(name)
-	}
-	return Actor(text), nil
-}
-
 // Name is the name without its kind.
 func (a Actor) Name() string {
 	_, name, named := strings.Cut(string(a), ":")

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/app/apptest"
 	"github.com/porteira/porteira/internal/limits"
 	"github.com/porteira/porteira/internal/merchant"
@@ -118,7 +119,7 @@ func TestApproval(t *testing.T) {
 		found, err := g.Admin.Store.FindPayout(t.Context(), id)
 		for range 2 {
 			if err == nil {
-				found, err = g.Admin.Payouts.Approve(t.Context(), found.Merchant, id, "operator:ana", "checked")
+				found, err = g.Admin.Payouts.Approve(t.Context(), found.Merchant, id, actor.Author{Actor: "operator:ana", Reason: "checked"})
 			}
 		}
 		if err != nil || found.Approval != payment.ApprovalRequired {

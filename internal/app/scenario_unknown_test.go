@@ -3,6 +3,7 @@ package app_test
 import (
 	"testing"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/app/apptest"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
@@ -69,18 +70,18 @@ func TestUnknownPayoutIsDecidedByTwoPersons(t *testing.T) {
 		if got := client.Must(200, "GET", "/payout/"+unknown.Get("id"), ""); got.Get("status") != "PROCESSING" {
 			t.Errorf("before the decision: %s", got.Body)
 		}
-		decide := func(actor string) (review.Result, error) {
+		decide := func(by actor.Actor) (review.Result, error) {
 			return g.Admin.Reviews.Resolve(t.Context(), review.Request{
-				Case: v.ID, How: store.ResolvedRelease, Actor: actor, Reason: "not in the statement", Evidence: "statement of today",
+				Case: v.ID, How: store.ResolvedRelease, Actor: by, Reason: "not in the statement", Evidence: "statement of today",
 			})
 		}
-		if first, err := decide("ana"); err != nil || first.Action != store.DecisionProposed {
+		if first, err := decide("operator:ana"); err != nil || first.Action != store.DecisionProposed {
 			t.Fatalf("the first person: %+v, %v", first, err)
 		}
-		if _, err := decide("ana"); !problem.Is(err, problem.InvalidState) {
+		if _, err := decide("operator:ana"); !problem.Is(err, problem.InvalidState) {
 			t.Errorf("the same person again: %v", err)
 		}
-		if second, err := decide("bruno"); err != nil || second.Action != store.DecisionConfirmed {
+		if second, err := decide("operator:bruno"); err != nil || second.Action != store.DecisionConfirmed {
 			t.Fatalf("the second person: %+v, %v", second, err)
 		}
 		if got := client.Must(200, "GET", "/payout/"+unknown.Get("id"), ""); got.Get("status") != "FAILED" {

@@ -405,7 +405,7 @@ func (c *accountResume) Run(r *runner, root *commands) error {
 			if err != nil {
 				return err
 			}
-			result, err := a.Reviews.EndWait(r.ctx, c.Name, review.Request{Actor: by.Actor.Name(), Reason: c.Reason, Evidence: c.Evidence})
+			result, err := a.Reviews.EndWait(r.ctx, c.Name, review.Request{Actor: by.Actor, Reason: c.Reason, Evidence: c.Evidence})
 			if err != nil {
 				return err
 			}

@@ -140,7 +140,7 @@ func (v *caseView) readDecision(r *runner, a *app.Admin, of *store.Case) error {
 	decisions, err := a.Store.Decisions(r.ctx, of.Merchant, of.ID)
 	for i := range decisions {
 		if d := &decisions[i]; d.Resolution == of.Resolution {
-			v.ClosedBy, v.Reason = append(v.ClosedBy, d.Actor), d.Reason
+			v.ClosedBy, v.Reason = append(v.ClosedBy, d.Actor.Shown()), d.Reason
 		}
 	}
 	return err

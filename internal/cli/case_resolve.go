@@ -42,7 +42,7 @@ func (c *caseResolve) Run(r *runner, root *commands) error {
 			return err
 		}
 		request := review.Request{
-			Case: found.ID, How: store.Resolution(c.How), Actor: by.Actor.Name(), Reason: by.Reason, Evidence: c.Evidence, EndToEndID: strings.TrimSpace(c.EndToEndID),
+			Case: found.ID, How: store.Resolution(c.How), Actor: by.Actor, Reason: by.Reason, Evidence: c.Evidence, EndToEndID: strings.TrimSpace(c.EndToEndID),
 		}
 		if c.Order != "" {
 			if request.Order, err = payment.ParseID(strings.TrimSpace(c.Order)); err != nil {

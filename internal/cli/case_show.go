@@ -159,7 +159,7 @@ func (c *caseShow) read(r *runner, a *app.Admin) (*caseDetail, error) {
 	for i := range decisions {
 		d := &decisions[i]
 		v.Decisions = append(v.Decisions, caseDecision{
-			Number: d.Number, Action: string(d.Action), Resolution: string(d.Resolution), Actor: d.Actor, Reason: d.Reason, Evidence: d.Evidence,
+			Number: d.Number, Action: string(d.Action), Resolution: string(d.Resolution), Actor: d.Actor.Shown(), Reason: d.Reason, Evidence: d.Evidence,
 			Params: d.Params, CreatedAt: d.CreatedAt, Hash: hex.EncodeToString(d.Hash),
 		})
 	}
@@ -237,7 +237,7 @@ func caseOptions(v *store.Case, possible []review.Option, proposal *store.Decisi
 			option.Command += inputs(&o)
 		case proposal.Resolution == o.How && !outdated:
 			option.Command += review.Flags(proposal.Params)
-			option.Waiting = proposal.Actor
+			option.Waiting = proposal.Actor.Shown()
 		default:
 			continue
 		}
@@ -246,7 +246,7 @@ func caseOptions(v *store.Case, possible []review.Option, proposal *store.Decisi
 	if proposal != nil {
 		effect := "withdraws the proposal"
 		if outdated {
-			effect += " of " + proposal.Actor + ": since then the order was sent again, or the processor has reported on it"
+			effect += " of " + proposal.Actor.Shown() + ": since then the order was sent again, or the processor has reported on it"
 		}
 		list = append(list, caseOption{How: string(review.Withdraw), Effect: effect, Persons: 1, Command: resolveCommand(v, review.Withdraw)})
 	}

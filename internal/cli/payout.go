@@ -7,14 +7,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 )
-
-// operatorPrefix begins the actor of an operator's decision.
-const operatorPrefix = "operator:"
 
 type payoutCommand struct {
 	settings
@@ -52,31 +50,30 @@ type decidedPayout struct {
 
 type approvalView struct {
 	Action    store.ApprovalAction `json:"action"`
-	Actor     string               `json:"actor,omitempty"`
+	Actor     actor.Actor          `json:"actor,omitempty"`
 	Reason    string               `json:"reason,omitempty"`
 	CreatedAt time.Time            `json:"createdAt"`
 }
 
 // Run approves a payout.
 func (c *payoutApprove) Run(r *runner, root *commands) error {
-	return c.decide(r, root, store.ApprovalGiven, func(a *app.Admin, p *payment.Payout, actor string) (payment.Payout, error) {
-		return a.Payouts.Approve(context.WithoutCancel(r.ctx), p.Merchant, p.ID, actor, c.Reason)
+	return c.decide(r, root, store.ApprovalGiven, func(a *app.Admin, p *payment.Payout, by actor.Author) (payment.Payout, error) {
+		return a.Payouts.Approve(context.WithoutCancel(r.ctx), p.Merchant, p.ID, by)
 	})
 }
 
 // Run rejects a payout.
 func (c *payoutReject) Run(r *runner, root *commands) error {
-	return c.decide(r, root, store.ApprovalRejected, func(a *app.Admin, p *payment.Payout, actor string) (payment.Payout, error) {
-		return a.Payouts.Reject(context.WithoutCancel(r.ctx), p.Merchant, p.ID, actor, c.Reason)
+	return c.decide(r, root, store.ApprovalRejected, func(a *app.Admin, p *payment.Payout, by actor.Author) (payment.Payout, error) {
+		return a.Payouts.Reject(context.WithoutCancel(r.ctx), p.Merchant, p.ID, by)
 	})
 }
 
-func (c *payoutDecision) decide(r *runner, root *commands, action store.ApprovalAction, act func(a *app.Admin, p *payment.Payout, actor string) (payment.Payout, error)) error {
+func (c *payoutDecision) decide(r *runner, root *commands, action store.ApprovalAction, act func(a *app.Admin, p *payment.Payout, by actor.Author) (payment.Payout, error)) error {
 	by, err := c.named()
 	if err != nil {
 		return err
 	}
-	name := by.Actor.Name()
 	return r.admin(&root.Payout.settings, func(a *app.Admin) error {
 		p, err := findPayout(r, a, c.ID)
 		if err != nil {
@@ -89,7 +86,7 @@ func (c *payoutDecision) decide(r *runner, root *commands, action store.Approval
 		if err != nil {
 			return err
 		}
-		if p, err = act(a, &p, string(by.Actor)); err != nil {
+		if p, err = act(a, &p, by); err != nil {
 			return err
 		}
 		v, err := viewDecided(r, a, &p)
@@ -97,7 +94,7 @@ func (c *payoutDecision) decide(r *runner, root *commands, action store.Approval
 			return err
 		}
 		v.Recorded = len(v.Record) > len(before)
-		return r.out.show(v, func(w io.Writer) { v.write(w, action, name) })
+		return r.out.show(v, func(w io.Writer) { v.write(w, action, by.Actor.Name()) })
 	})
 }
 
@@ -119,7 +116,7 @@ func (v *decidedPayout) by(action store.ApprovalAction) []string {
 	var names []string
 	for i := range v.Record {
 		if v.Record[i].Action == action {
-			names = append(names, strings.TrimPrefix(v.Record[i].Actor, operatorPrefix))
+			names = append(names, v.Record[i].Actor.Shown())
 		}
 	}
 	return names

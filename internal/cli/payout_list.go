@@ -123,8 +123,7 @@ func printPayout(w io.Writer, a *app.Admin, p *payment.Payout, v *payoutDetail) 
 		rows = append(rows, []string{"returned", p.ReturnedAmount.English()})
 	}
 	for _, d := range v.Record {
-		actor := strings.TrimPrefix(d.Actor, operatorPrefix)
-		rows = append(rows, []string{string(d.Action), strings.TrimSpace(actor + " " + stamp(d.CreatedAt) + " " + oneLine(d.Reason))})
+		rows = append(rows, []string{string(d.Action), strings.TrimSpace(d.Actor.Shown() + " " + stamp(d.CreatedAt) + " " + oneLine(d.Reason))})
 	}
 	pairs(w, rows)
 }

@@ -19,7 +19,7 @@ func (c *call) actor() actor.Actor {
 
 func (a *API) approvePayout(c *call) error {
 	return cancelOrder(a, c, func(ctx context.Context, merchant, id payment.ID) (payment.Payout, error) {
-		return a.payouts.Approve(ctx, merchant, id, string(c.actor()), "")
+		return a.payouts.Approve(ctx, merchant, id, actor.Author{Actor: c.actor()})
 	}, a.payoutView(c, false))
 }
 
@@ -35,6 +35,6 @@ func (a *API) rejectPayout(c *call) error {
 		}
 	}
 	return cancelOrder(a, c, func(ctx context.Context, merchant, id payment.ID) (payment.Payout, error) {
-		return a.payouts.Reject(ctx, merchant, id, string(c.actor()), reason)
+		return a.payouts.Reject(ctx, merchant, id, actor.Author{Actor: c.actor(), Reason: reason})
 	}, a.payoutView(c, false))
 }

@@ -219,11 +219,11 @@ func (g payouts) Cancel(ctx context.Context, merchant, id payment.ID) (payment.P
 	return p, nil
 }
 
-func (g payouts) Approve(ctx context.Context, merchant, id payment.ID, _, _ string) (payment.Payout, error) {
+func (g payouts) Approve(ctx context.Context, merchant, id payment.ID, _ actor.Author) (payment.Payout, error) {
 	return g.Cancel(ctx, merchant, id)
 }
 
-func (g payouts) Reject(ctx context.Context, merchant, id payment.ID, _, _ string) (payment.Payout, error) {
+func (g payouts) Reject(ctx context.Context, merchant, id payment.ID, _ actor.Author) (payment.Payout, error) {
 	return g.Cancel(ctx, merchant, id)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
@@ -16,8 +17,8 @@ type Payouts interface {
 	Request(ctx context.Context, m store.Merchant, r *wire.PayoutRequest) (p payment.Payout, replayed bool, err error)
 	Replay(ctx context.Context, m store.Merchant, reference string, fp wire.Fingerprint) (p payment.Payout, found bool, err error)
 	Cancel(ctx context.Context, merchant, id payment.ID) (payment.Payout, error)
-	Approve(ctx context.Context, merchant, id payment.ID, actor, reason string) (payment.Payout, error)
-	Reject(ctx context.Context, merchant, id payment.ID, actor, reason string) (payment.Payout, error)
+	Approve(ctx context.Context, merchant, id payment.ID, by actor.Author) (payment.Payout, error)
+	Reject(ctx context.Context, merchant, id payment.ID, by actor.Author) (payment.Payout, error)
 	RequestBatch(ctx context.Context, m store.Merchant, r *wire.PayoutBatchRequest) (b payment.PayoutBatch, replayed bool, err error)
 	ReplayBatch(ctx context.Context, m store.Merchant, r *wire.PayoutBatchRequest) (b payment.PayoutBatch, found bool, err error)
 }

@@ -167,7 +167,7 @@ func (a *API) decoder(c *call) (*wire.Decoder, error) {
 			rules.ChecksDocuments = true
 		}
 	}
-	return &wire.Decoder{Merchant: c.merchant.ID, Rules: rules, MAC: a.fingerprintMAC, IdempotencyKey: key, Actor: string(c.actor()), Public: c.anonymous}, nil
+	return &wire.Decoder{Merchant: c.merchant.ID, Rules: rules, MAC: a.fingerprintMAC, IdempotencyKey: key, Actor: c.actor(), Public: c.anonymous}, nil
 }
 
 // idempotencyKey reads the header Idempotency-Key, which is stored without effect; "" if it

@@ -147,7 +147,7 @@ func TestReturnListedBeforeAnOutage(t *testing.T) {
 		list, err := g.Store.OpenCases(t.Context(), 10)
 		g.Must(err)
 		reviews := review.New(review.Options{Store: g.Store, Writer: g.Writer, Env: g.Env})
-		_, err = reviews.Resolve(t.Context(), review.Request{Case: list[0].ID, How: store.ResolvedRetry, Actor: "ana", Reason: "the bank shows it"})
+		_, err = reviews.Resolve(t.Context(), review.Request{Case: list[0].ID, How: store.ResolvedRetry, Actor: "operator:ana", Reason: "the bank shows it"})
 		g.Must(err)
 		g.Apply()
 		g.WantPayout(early, payment.PayoutReturned, payment.StepDone)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
@@ -13,12 +14,12 @@ import (
 )
 
 // decide resolves a case by one person or more.
-func decide(g *coretest.Gateway, v store.Case, how store.Resolution, actors ...string) {
+func decide(g *coretest.Gateway, v store.Case, how store.Resolution, actors ...actor.Actor) {
 	g.T.Helper()
 	reviews := review.New(review.Options{Store: g.Store, Writer: g.Writer, Env: g.Env, Processors: g.Outgoing.Processors,
 		Links: func(*payment.Payin) payment.Links { return payment.Links{} }})
-	for _, actor := range actors {
-		_, err := reviews.Resolve(g.T.Context(), review.Request{Case: v.ID, How: how, Actor: actor, Reason: "compared", Evidence: "statement"})
+	for _, by := range actors {
+		_, err := reviews.Resolve(g.T.Context(), review.Request{Case: v.ID, How: how, Actor: by, Reason: "compared", Evidence: "statement"})
 		g.Must(err)
 	}
 }
@@ -48,7 +49,7 @@ func TestDamagedPayoutIsPaidAfterItsRelease(t *testing.T) {
 		g.LookUp()
 		g.Jump(2 * time.Minute)
 		g.ReadFeeds()
-		decide(g, onlyCase(g, store.CaseDamaged), store.ResolvedRelease, "ana", "bia")
+		decide(g, onlyCase(g, store.CaseDamaged), store.ResolvedRelease, "operator:ana", "operator:bia")
 		g.WantBalances(coretest.Opening, 0)
 		g.Bank.Mu.Lock()
 		g.Bank.Pay(processor.TransferRequest{ExternalID: p.ExternalID, Amount: 10_00}, processor.TransferPaid)
@@ -76,7 +77,7 @@ func TestDamagedPayoutIsPaidAfterItsReleaseWithAnotherAmount(t *testing.T) {
 		g.Pass(10 * time.Second)
 		g.LookUp()
 		g.Jump(2 * time.Minute)
-		decide(g, onlyCase(g, store.CaseDamaged), store.ResolvedRelease, "ana", "bia")
+		decide(g, onlyCase(g, store.CaseDamaged), store.ResolvedRelease, "operator:ana", "operator:bia")
 		g.Bank.Mu.Lock()
 		g.Bank.Pay(processor.TransferRequest{ExternalID: p.ExternalID, Amount: 20_00}, processor.TransferPaid)
 		g.Bank.Mu.Unlock()
@@ -110,7 +111,7 @@ func TestListedTransferOfADamagedPayoutAfterARestore(t *testing.T) {
 		}
 		g.Send()
 		g.Execute("UPDATE payouts SET failure = '' WHERE external_id = '" + p.ExternalID + "'")
-		decide(g, onlyCase(g, store.CaseFeedEntry), store.ResolvedRetry, "ana")
+		decide(g, onlyCase(g, store.CaseFeedEntry), store.ResolvedRetry, "operator:ana")
 		for range 3 {
 			g.Jump(10 * time.Minute)
 			g.ReadFeeds()

@@ -147,7 +147,7 @@ func TestLongProcessingIsDeclaredRefused(t *testing.T) {
 			t.Fatalf("cases: %+v", list)
 		}
 		reviews := review.New(review.Options{Store: g.Store, Writer: g.Writer, Env: g.Env, Links: g.Payins.Links})
-		r := review.Request{Case: list[0].ID, How: store.ResolvedRelease, Actor: "ana", Reason: "panel", Evidence: "refused"}
+		r := review.Request{Case: list[0].ID, How: store.ResolvedRelease, Actor: "operator:ana", Reason: "panel", Evidence: "refused"}
 		_, err = reviews.Resolve(t.Context(), r)
 		g.Must(err)
 		if p := stored(g, p); p.Status != payment.PayinFailed || p.Failure == nil || work(g, *p).State != store.ChargeEnded {

@@ -17,15 +17,11 @@ import (
 	"github.com/porteira/porteira/internal/transition"
 )
 
-// Approve records the approval of a payout by an actor, and returns the payout. Once it has enough
+// Approve records the approval of a payout, and returns the payout. Once it has enough
 // approvals, it is queued for sending and counts in the limits of that day and night. The same
-// approval again changes nothing. by is credential:KEY or operator:NAME. Errors: problem kinds
+// approval again changes nothing. Errors: problem kinds
 // not_found, forbidden_scope if the actor requested the payout, invalid_state, limit_exceeded.
-func (s *Service) Approve(ctx context.Context, merchant, id payment.ID, by, reason string) (payment.Payout, error) {
-	who, err := actor.Parse(by)
-	if err != nil {
-		return payment.Payout{}, err
-	}
+func (s *Service) Approve(ctx context.Context, merchant, id payment.ID, by actor.Author) (payment.Payout, error) {
 	p, err := s.Store.Payout(ctx, merchant, id)
 	if err != nil {
 		return p, store.Problem(err)
@@ -38,19 +34,15 @@ func (s *Service) Approve(ctx context.Context, merchant, id payment.ID, by, reas
 		return p, store.Problem(err)
 	}
 	op := &approve{
-		merchant: merchant, id: id, actor: who, reason: reason, approves: true, limits: &m.Limits.Payout, at: s.Env.Clock.Now(),
+		merchant: merchant, id: id, by: by, approves: true, limits: &m.Limits.Payout, at: s.Env.Clock.Now(),
 	}
 	op.expected = op.counted(&p)
 	return s.decide(ctx, op)
 }
 
 // Reject is [Service.Approve], but cancels the payout.
-func (s *Service) Reject(ctx context.Context, merchant, id payment.ID, by, reason string) (payment.Payout, error) {
-	who, err := actor.Parse(by)
-	if err != nil {
-		return payment.Payout{}, err
-	}
-	return s.decide(ctx, &approve{merchant: merchant, id: id, actor: who, reason: reason, past: s.past()})
+func (s *Service) Reject(ctx context.Context, merchant, id payment.ID, by actor.Author) (payment.Payout, error) {
+	return s.decide(ctx, &approve{merchant: merchant, id: id, by: by, past: s.past()})
 }
 
 func (s *Service) decide(ctx context.Context, op *approve) (payment.Payout, error) {
@@ -67,9 +59,8 @@ func (s *Service) decide(ctx context.Context, op *approve) (payment.Payout, erro
 // approve is the operation that decides about a payout.
 type approve struct {
 	merchant, id payment.ID
-	actor        actor.Actor
+	by           actor.Author
 	approves     bool // else it rejects
-	reason       string
 	past         past
 	limits       *limits.Payout // of the merchant
 	at           time.Time      // of the decision
@@ -135,21 +126,21 @@ func (v *approve) Decide(l *store.Loaded, c *store.Changes) error {
 		return errNoWait
 	case l.ApprovalsForged(p.Merchant, p.ID):
 		return errForged
-	case actor.MayBeSame(actor.Actor(done[0].Actor), v.actor):
+	case actor.MayBeSame(done[0].Actor, v.by.Actor):
 		return errOwnPayout
 	case p.ShownApproval() == decided:
 		return nil
 	case p.Step != payment.StepApproval || p.Approval != payment.ApprovalRequired || v.approves && !l.Now().Before(payment.ApprovalEnds(&p)):
 		return errNoWait
 	}
-	row := store.Approval{Merchant: p.Merchant, Payout: p.ID, Action: store.ApprovalRejected, Actor: string(v.actor), Reason: v.reason}
+	row := store.Approval{Merchant: p.Merchant, Payout: p.ID, Action: store.ApprovalRejected, Actor: v.by.Actor, Reason: v.by.Reason}
 	if !v.approves {
 		c.AddApproval(row)
 		v.payout.Approval = decided
 		return cancelUnsent(l, c, &v.payout, v.past)
 	}
 	given := func(a store.Approval) bool {
-		return a.Action == store.ApprovalGiven && actor.MayBeSame(actor.Actor(a.Actor), v.actor)
+		return a.Action == store.ApprovalGiven && actor.MayBeSame(a.Actor, v.by.Actor)
 	}
 	if slices.ContainsFunc(done, given) {
 		return nil

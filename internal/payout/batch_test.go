@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/limits"
@@ -365,7 +366,7 @@ func TestBatchWaitsForApproval(t *testing.T) {
 		got := wantBatch(g, b, payment.BatchProcessing, "PENDING 1, COMPLETED 1")
 		list, err := g.Store.Payouts(t.Context(), g.Merchant.ID, store.Filter{Batch: b.ID, First: got.First, Last: got.Last, Status: "PENDING", Limit: 10})
 		g.Must(err)
-		_, err = g.Payouts.Approve(t.Context(), g.Merchant.ID, list[0].ID, "credential:boss", "")
+		_, err = g.Payouts.Approve(t.Context(), g.Merchant.ID, list[0].ID, actor.Author{Actor: "credential:boss"})
 		g.Must(err)
 		g.Send()
 		complete(g)

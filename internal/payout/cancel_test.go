@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/outgoing"
@@ -145,7 +146,7 @@ func TestReleaseOnARestoredDatabase(t *testing.T) {
 		}
 		for _, g := range []*coretest.Gateway{g, other} {
 			want(g, problem.Unavailable)
-			if _, err := g.Payouts.Reject(t.Context(), undecided.Merchant, undecided.ID, "credential:boss", "no"); !problem.Is(err, problem.Unavailable) {
+			if _, err := g.Payouts.Reject(t.Context(), undecided.Merchant, undecided.ID, actor.Author{Actor: "credential:boss", Reason: "no"}); !problem.Is(err, problem.Unavailable) {
 				t.Errorf("reject: %v", err)
 			}
 			if _, err := g.Payouts.Expire(t.Context()); !problem.Is(err, problem.Unavailable) {
@@ -155,7 +156,7 @@ func TestReleaseOnARestoredDatabase(t *testing.T) {
 		g.Heartbeat()
 		want(g, problem.InvalidState)
 		want(other, problem.InvalidState) // which has not seen it yet
-		_, err := other.Payouts.Reject(t.Context(), undecided.Merchant, undecided.ID, "credential:boss", "no")
+		_, err := other.Payouts.Reject(t.Context(), undecided.Merchant, undecided.ID, actor.Author{Actor: "credential:boss", Reason: "no"})
 		g.Must(err)
 		g.WantPayout(queued, payment.PayoutPending, payment.StepQueued)
 		g.WantPayout(undecided, payment.PayoutProcessing, payment.StepUnknown)

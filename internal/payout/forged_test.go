@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/limits"
 	"github.com/porteira/porteira/internal/payment"
@@ -36,7 +37,7 @@ func TestForgedApproval(t *testing.T) {
 				p := approvalOf(g, 2)
 				beside, _ := requestTo(g, "b", "beside", 1_00)
 				g.Execute(strings.Split(f.sql, ";")...)
-				if _, err := g.Payouts.Approve(t.Context(), p.Merchant, p.ID, "credential:boss", ""); err == nil {
+				if _, err := g.Payouts.Approve(t.Context(), p.Merchant, p.ID, actor.Author{Actor: "credential:boss"}); err == nil {
 					t.Error("it was approved")
 				}
 				g.Send()

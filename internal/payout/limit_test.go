@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/limits"
 	"github.com/porteira/porteira/internal/money"
@@ -272,7 +273,7 @@ func TestCountersProperty(t *testing.T) {
 				if random.IntN(3) == 0 {
 					decide = g.Payouts.Reject
 				}
-				if _, err := decide(t.Context(), g.Merchant.ID, last.ID, "credential:boss", "no"); !decidable(err) {
+				if _, err := decide(t.Context(), g.Merchant.ID, last.ID, actor.Author{Actor: "credential:boss", Reason: "no"}); !decidable(err) {
 					t.Fatal(err)
 				}
 			case 5:

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/limits"
 	"github.com/porteira/porteira/internal/money"
@@ -120,13 +121,13 @@ func act(g *coretest.Gateway, i int, what string, payouts []payment.Payout) {
 	var of int
 	how, number, _ := strings.Cut(what, " ")
 	_, _ = fmt.Sscan(number, &of)
-	p, actor := payouts[of], fmt.Sprint("credential:", i)
+	p, by := payouts[of], actor.Author{Actor: actor.Credential(fmt.Sprint(i)), Reason: "no"}
 	var err error
 	switch how {
 	case "approve":
-		_, err = g.Payouts.Approve(g.T.Context(), p.Merchant, p.ID, actor, "")
+		_, err = g.Payouts.Approve(g.T.Context(), p.Merchant, p.ID, by)
 	case "reject":
-		_, err = g.Payouts.Reject(g.T.Context(), p.Merchant, p.ID, actor, "no")
+		_, err = g.Payouts.Reject(g.T.Context(), p.Merchant, p.ID, by)
 	case "cancel":
 		_, err = g.Payouts.Cancel(g.T.Context(), p.Merchant, p.ID)
 	case "fail":
@@ -147,7 +148,7 @@ func TestApprovalMakesAKeyKnown(t *testing.T) {
 		p, _ := requestTo(g, "a", "r", 6_00)
 		g.Jump(time.Hour)
 		got := g.Changes(func() {
-			_, err := g.Payouts.Approve(t.Context(), p.Merchant, p.ID, "credential:boss", "")
+			_, err := g.Payouts.Approve(t.Context(), p.Merchant, p.ID, actor.Author{Actor: "credential:boss"})
 			g.Must(err)
 		})
 		lines := strings.Split(got, "\n")
@@ -208,7 +209,7 @@ func TestPayoutPaidWithoutItsApprovalMakesNoKeyKnown(t *testing.T) {
 		g.Bank.Pay(processor.TransferRequest{ExternalID: p.ExternalID, Amount: p.Amount}, processor.TransferPaid)
 		g.Execute("UPDATE installation SET epoch = epoch - 3")
 		g.Heartbeat()
-		_, err := g.Payouts.Reject(t.Context(), p.Merchant, p.ID, "credential:boss", "no")
+		_, err := g.Payouts.Reject(t.Context(), p.Merchant, p.ID, actor.Author{Actor: "credential:boss", Reason: "no"})
 		g.Must(err)
 		g.ClearAccount()
 		g.LookUp()
@@ -245,8 +246,10 @@ func TestKeyUnderConcurrency(t *testing.T) {
 					return
 				}
 				decide := []func(){
-					func() { _, err = v.Payouts.Approve(ctx, p.Merchant, p.ID, "credential:boss", "") },
-					func() { _, err = v.Payouts.Reject(ctx, p.Merchant, p.ID, "credential:boss", "no") },
+					func() { _, err = v.Payouts.Approve(ctx, p.Merchant, p.ID, actor.Author{Actor: "credential:boss"}) },
+					func() {
+						_, err = v.Payouts.Reject(ctx, p.Merchant, p.ID, actor.Author{Actor: "credential:boss", Reason: "no"})
+					},
 					func() { _, err = v.Payouts.Cancel(ctx, p.Merchant, p.ID) },
 					func() {},
 				}

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/money"
@@ -112,7 +113,7 @@ func (m *mixed) resolve(r *rapid.T) {
 		if list[i].Kind != store.CaseOverpaid {
 			continue
 		}
-		who := rapid.SampledFrom([]string{"ana", "bia"}).Draw(r, "person") // a write-off takes both
+		who := rapid.SampledFrom([]actor.Actor{"operator:ana", "operator:bia"}).Draw(r, "person") // a write-off takes both
 		_, err := m.reviews.Resolve(m.T.Context(), review.Request{Case: list[i].ID, How: how, Actor: who, Reason: "compared", Evidence: "line 7"})
 		if err != nil && !problem.Is(err, problem.InvalidState) && !problem.Is(err, problem.RefundNotPossible) {
 			r.Fatalf("resolve: %v", err)

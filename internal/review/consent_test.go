@@ -189,7 +189,7 @@ func TestProofEndsBeforeTheDecision(t *testing.T) {
 		d.prove("and again")
 		r := request(&v, store.ResolvedResend)
 		d.refused(r, problem.InvalidState)
-		r.Actor = "bia"
+		r.Actor = "operator:bia"
 		if got := d.resolve(r); got.Action != store.DecisionConfirmed {
 			d.T.Errorf("the second person: %+v", got)
 		}

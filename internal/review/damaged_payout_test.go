@@ -46,7 +46,7 @@ func TestRetryDamagedPayoutInReview(t *testing.T) {
 				damaged := d.damagedCase(p)
 				d.WantDecision(d.operation(request(&damaged, store.ResolvedRetry)), `
 					cases closed_at:-→now resolution:→retry
-					+decisions resolved retry ana`, "")
+					+decisions resolved retry operator:ana`, "")
 				calls := len(d.Bank.Calls)
 				d.LookUp()
 				d.sendAgain()

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/payment"
@@ -85,12 +86,12 @@ func TestDecideAboutPayouts(t *testing.T) {
 		t.Run(fmt.Sprintf("%s %s %s %s", row.reason, row.status, row.step, row.how), func(t *testing.T) {
 			d, p, c := given(t, row.kind, row.reason, row.status, row.step)
 			changes := d.Changes(func() {
-				for _, actor := range []string{"ana", "bia"} {
+				for _, by := range []actor.Actor{"operator:ana", "operator:bia"} {
 					r := request(&c, row.how)
-					r.Actor = actor
+					r.Actor = by
 					_, err := d.reviews.Resolve(t.Context(), r)
 					if (err != nil) != (row.want == refused) {
-						t.Fatalf("%s: %v, want %s", actor, err, row.want)
+						t.Fatalf("%s: %v, want %s", by, err, row.want)
 					}
 					var open store.Case
 					if open, err = d.Store.FindCase(t.Context(), c.ID); err != nil || !open.ClosedAt.IsZero() {

@@ -87,7 +87,7 @@ func TestAdoptedTransferIsNotWrittenOff(t *testing.T) {
 		r := request(&v, store.ResolvedWriteOff)
 		d.resolve(r)
 		d.Payout("lost", 900_00)
-		r.Actor = "bia"
+		r.Actor = "operator:bia"
 		d.refused(r, problem.InvalidState)
 		d.LookUp()
 		d.wantBorne(100_00, 0, 0)

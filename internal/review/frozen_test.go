@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
@@ -14,7 +15,7 @@ import (
 )
 
 // endWait asks to end the wait of the account, as a person.
-func (d *desk) endWait(by string) (review.Result, error) {
+func (d *desk) endWait(by actor.Actor) (review.Result, error) {
 	return d.reviews.EndWait(d.T.Context(), coretest.BankName, review.Request{Actor: by, Reason: "compared", Evidence: "statement of 20/11"})
 }
 
@@ -22,12 +23,12 @@ func (d *desk) endWait(by string) (review.Result, error) {
 func TestTwoPeopleEndTheWait(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		d := newDesk(g)
-		if _, err := d.endWait("ana"); !problem.Is(err, problem.InvalidState) {
+		if _, err := d.endWait("operator:ana"); !problem.Is(err, problem.InvalidState) {
 			t.Errorf("of an account that does not wait: %v", err)
 		}
 		d.Bank.Unlisted = true
 		d.ColdStart()
-		want := func(by string, frozen bool, changes string) {
+		want := func(by actor.Actor, frozen bool, changes string) {
 			t.Helper()
 			got := strings.ReplaceAll(d.Changes(func() { _, err := d.endWait(by); d.Must(err) }), fmt.Sprint(d.Node.History()), "H")
 			if got != coretest.Lines(changes) {
@@ -36,20 +37,20 @@ func TestTwoPeopleEndTheWait(t *testing.T) {
 			d.Heartbeat()
 			wantFrozen(d, frozen)
 		}
-		want("ana", true, `
+		want("operator:ana", true, `
 			+feeds transfers
 			+cases account_frozen 0 history:H processor:bank
-			+decisions proposed compared ana`)
-		if _, err := d.endWait("АNA"); !problem.Is(err, problem.InvalidState) { // Cyrillic
+			+decisions proposed compared operator:ana`)
+		if _, err := d.endWait("operator:АNA"); !problem.Is(err, problem.InvalidState) { // Cyrillic
 			t.Errorf("the same person: %v", err)
 		}
-		want("bia", false, `
+		want("operator:bia", false, `
 			feeds cleared:0→H cleared_at:-→now
 			cases closed_at:-→now resolution:→compared
-			+decisions confirmed compared bia`)
+			+decisions confirmed compared operator:bia`)
 		d.WantCases()
 		d.WantProven()
-		if _, err := d.endWait("ana"); !problem.Is(err, problem.InvalidState) {
+		if _, err := d.endWait("operator:ana"); !problem.Is(err, problem.InvalidState) {
 			t.Errorf("again: %v", err)
 		}
 		d.Execute("UPDATE decisions SET evidence = 'none'")
@@ -66,14 +67,14 @@ func TestProposalToEndTheWaitIsOutdated(t *testing.T) {
 	t.Parallel()
 	d := newDesk(coretest.New(t, "sqlite"))
 	d.ColdStart()
-	first, err := d.endWait("ana")
+	first, err := d.endWait("operator:ana")
 	d.Must(err)
 	d.ColdStart()
-	if _, err := d.endWait("bia"); err != nil {
+	if _, err := d.endWait("operator:bia"); err != nil {
 		t.Fatal(err)
 	}
 	r := request(&first.Case, store.ResolvedCompared)
-	r.Actor = "caio"
+	r.Actor = "operator:caio"
 	d.refused(r, problem.InvalidState)
 	wantFrozen(d, true)
 	d.Clear()

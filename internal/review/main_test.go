@@ -54,7 +54,7 @@ func (d *desk) only(kind store.CaseKind) store.Case {
 
 // request is a complete decision of ana about a case.
 func request(v *store.Case, how store.Resolution) review.Request {
-	r := review.Request{Case: v.ID, How: how, Actor: "ana", Reason: "compared", Evidence: "statement of 20/11, line 7"}
+	r := review.Request{Case: v.ID, How: how, Actor: "operator:ana", Reason: "compared", Evidence: "statement of 20/11, line 7"}
 	if how == store.ResolvedPaid && (v.Kind == store.CasePayoutUnknown || v.Kind == store.CaseDamaged || v.Params.Reason() == store.ReasonOtherAmount) {
 		r.EndToEndID = endToEndID
 	}
@@ -82,7 +82,7 @@ func (d *desk) agree(v *store.Case, how store.Resolution) {
 	if got := d.resolve(r); got.Action != store.DecisionProposed || !got.Case.ClosedAt.IsZero() {
 		d.T.Fatalf("the first decision: %+v", got)
 	}
-	r.Actor = "bia"
+	r.Actor = "operator:bia"
 	if got := d.resolve(r); got.Action != store.DecisionConfirmed || got.Case.Resolution != how {
 		d.T.Fatalf("the second decision: %+v", got)
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/payment"
@@ -69,30 +70,30 @@ func TestProposal(t *testing.T) {
 		p, v := d.unknownPayout()
 		paid := request(&v, store.ResolvedPaid)
 		d.refused(withdraw(&v), problem.InvalidState)
-		d.WantDecision(d.operation(paid), "+decisions proposed paid ana endToEndId:"+endToEndID+" sends:not_found", "")
+		d.WantDecision(d.operation(paid), "+decisions proposed paid operator:ana endToEndId:"+endToEndID+" sends:not_found", "")
 		d.WantPayout(p, payment.PayoutProcessing, payment.StepReview)
 		d.refused(paid, problem.InvalidState) // the same person
-		for _, actor := range []string{"ANA", " ana ", "\uff41na", "\u00a0ana", "\u0430na"} {
+		for _, by := range []actor.Actor{"operator:ANA", "operator: ana ", "operator:\uff41na", "operator:\u00a0ana", "operator:\u0430na"} {
 			again := paid
-			again.Actor = actor
+			again.Actor = by
 			d.refused(again, problem.InvalidState)
 		}
 		other := paid
-		other.Actor, other.EndToEndID = "bia", "E1234567820261120120000000000002"
+		other.Actor, other.EndToEndID = "operator:bia", "E1234567820261120120000000000002"
 		d.refused(other, problem.InvalidState)
 		release := request(&v, store.ResolvedRelease)
-		release.Actor = "bia"
+		release.Actor = "operator:bia"
 		d.refused(release, problem.InvalidState)
-		d.WantDecision(d.operation(withdraw(&v)), "+decisions withdrawn paid ana endToEndId:"+endToEndID+" sends:not_found", "")
+		d.WantDecision(d.operation(withdraw(&v)), "+decisions withdrawn paid operator:ana endToEndId:"+endToEndID+" sends:not_found", "")
 		d.refused(withdraw(&v), problem.InvalidState)
-		release.Actor = "ana"
+		release.Actor = "operator:ana"
 		d.resolve(release)
-		release.Actor = "bia"
+		release.Actor = "operator:bia"
 		d.WantDecision(d.operation(release), `
 			payouts failure:→{"code":"not_paid","message":"The processor did not pay it."} status:PROCESSING→FAILED step:manual_review→done version:2→3
 			payout_sends evidence:not_found_after_quiet_period→statement of 20/11, line 7 outcome:not_found→failed
 			cases closed_at:-→now resolution:→release
-			+decisions confirmed release bia sends:not_found
+			+decisions confirmed release operator:bia sends:not_found
 			limit_counters amount:1000→0 payouts:1→0
 			+postings payout_released held -1000
 			+postings payout_released available 1000
@@ -117,7 +118,7 @@ func TestKnownPayoutIsNotDeclared(t *testing.T) {
 		d.Apply()
 		d.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
 		d.WantCases()
-		release.Actor = "bia"
+		release.Actor = "operator:bia"
 		d.refused(release, problem.InvalidState)
 		d.WantProven()
 	})
@@ -134,7 +135,7 @@ func TestPaidAfterReleaseHasItsFee(t *testing.T) {
 		d.WantDecision(d.operation(request(&v, store.ResolvedPaid)), `
 			payouts step:done→paid_late
 			cases closed_at:-→now resolution:→paid
-			+decisions resolved paid ana
+			+decisions resolved paid operator:ana
 			+found_transfers 6000
 			+postings payout_paid_late available -6050
 			+postings payout_paid_late clearing:bank 6000
@@ -179,7 +180,7 @@ func TestPaidAfterReleaseStopsPayouts(t *testing.T) {
 		d.WantDecision(d.operation(request(&v, store.ResolvedPaid)), `
 			payouts step:done→paid_late
 			cases closed_at:-→now resolution:→paid
-			+decisions resolved paid ana
+			+decisions resolved paid operator:ana
 			+found_transfers 6000
 			+postings payout_paid_late available -6000
 			+postings payout_paid_late clearing:bank 6000`, "")
@@ -245,7 +246,7 @@ func TestPaidAfterReleaseBecomesDebt(t *testing.T) {
 }
 
 func withdraw(v *store.Case) review.Request {
-	return review.Request{Case: v.ID, How: review.Withdraw, Actor: "ana", Reason: "an error"}
+	return review.Request{Case: v.ID, How: review.Withdraw, Actor: "operator:ana", Reason: "an error"}
 }
 
 // A payout that a backup shows as waiting may have been paid in the lost past: it is looked

@@ -55,7 +55,7 @@ func TestProposalIsAboutTheSendsThatWereChecked(t *testing.T) {
 				d.WantPayout(p, payment.PayoutProcessing, payment.StepAccepted)
 				d.Jump(time.Minute)
 				d.wantOutdated(&v, true)
-				release.Actor = "bia"
+				release.Actor = "operator:bia"
 				d.refused(release, problem.InvalidState)
 				d.WantBalances(coretest.Opening-10_00, 10_00)
 
@@ -117,7 +117,7 @@ func TestProposalIsAboutTheSendsOfARefund(t *testing.T) {
 		}
 		g.Jump(time.Hour)
 		d.wantOutdated(&v, true)
-		release.Actor = "bia"
+		release.Actor = "operator:bia"
 		d.refused(release, problem.InvalidState)
 		g.WantRefund(r, payment.RefundProcessing, 0, payment.PayinPaid, 0)
 		d.resolve(withdraw(&v))

@@ -118,12 +118,12 @@ func (v *Resolve) action(waiting *store.Decision, l *store.Loaded) (store.Decisi
 		return store.DecisionResolved, nil
 	case waiting.Resolution != v.How || !maps.Equal(inputsOf(waiting.Params), v.inputParams()):
 		return "", problem.New(problem.InvalidState, fmt.Sprintf(
-			"%s has proposed %s%s. Confirm exactly that, or withdraw it first: --how withdraw.", waiting.Actor, waiting.Resolution, Flags(waiting.Params)))
-	case actor.LookAlike(waiting.Actor, v.Actor):
-		return "", problem.New(problem.InvalidState, waiting.Actor+" has proposed it. Another person, whose name looks different, must confirm it with the same command and another --as.")
+			"%s has proposed %s%s. Confirm exactly that, or withdraw it first: --how withdraw.", waiting.Actor.Name(), waiting.Resolution, Flags(waiting.Params)))
+	case actor.MayBeSame(waiting.Actor, v.Actor):
+		return "", problem.New(problem.InvalidState, waiting.Actor.Name()+" has proposed it. Another person, whose name looks different, must confirm it with the same command and another --as.")
 	case waiting.Params[sendOutcomesParam] != v.sendOutcomes(l):
 		return "", problem.New(problem.InvalidState, fmt.Sprintf(
-			"Since %s made the proposal, the order was sent again, or the processor has reported on it. Withdraw the proposal with --how withdraw, and check again.", waiting.Actor))
+			"Since %s made the proposal, the order was sent again, or the processor has reported on it. Withdraw the proposal with --how withdraw, and check again.", waiting.Actor.Name()))
 	default:
 		return store.DecisionConfirmed, nil
 	}

@@ -47,7 +47,7 @@ const Withdraw store.Resolution = "withdraw"
 type Request struct {
 	Case       payment.ID
 	How        store.Resolution // one of Options, or Withdraw
-	Actor      string
+	Actor      actor.Actor      // a person who gave the name
 	Reason     string
 	Evidence   string
 	Order      payment.ID // pay-in that unapplied money is applied to; zero for none
@@ -107,7 +107,7 @@ func (s *Service) NewResolve(ctx context.Context, r Request) (*Resolve, error) {
 
 // clean is the request with its texts in their recorded form.
 func (r Request) clean() Request {
-	r.Actor, r.Reason, r.Evidence = actor.Clean(r.Actor), clean(r.Reason), clean(r.Evidence)
+	r.Reason, r.Evidence = clean(r.Reason), clean(r.Evidence)
 	return r
 }
 
@@ -116,7 +116,10 @@ func clean(text string) string { return strings.TrimSpace(norm.NFC.String(text))
 
 // texts are the invalid texts of a decision.
 func (v *Resolve) texts(evidence bool) []problem.FieldError {
-	fields := actor.Faults(v.Actor)
+	var fields []problem.FieldError
+	if !v.Actor.IsNamed() {
+		fields = append(fields, problem.FieldError{Field: "as", Code: problem.CodeRequired, Detail: "Required."})
+	}
 	for _, f := range []struct {
 		name, text string
 		required   bool

@@ -244,7 +244,7 @@ func TestFurtherContradictions(t *testing.T) {
 		if same := d.only(store.CaseContradiction); same.ID != v.ID {
 			t.Errorf("the case was replaced by %+v", same)
 		}
-		r.Actor = "bia"
+		r.Actor = "operator:bia"
 		if got := d.resolve(r); got.Action != store.DecisionConfirmed {
 			t.Fatalf("the second decision: %+v", got)
 		}

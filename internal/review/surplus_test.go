@@ -49,7 +49,7 @@ func (d *desk) paidByForeignMoney(amount money.Cents) payment.Payin {
 	r := request(&v, store.ResolvedApply)
 	r.Merchant, r.Order = d.Merchant.ID, p.ID
 	d.resolve(r)
-	r.Actor = "bia"
+	r.Actor = "operator:bia"
 	d.resolve(r)
 	return p
 }

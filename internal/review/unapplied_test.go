@@ -36,7 +36,7 @@ func TestUnappliedMoney(t *testing.T) {
 			d.WantDecision(d.operation(request(&v, store.ResolvedApply)), `
 				payins unapplied_amount:3000→0
 				cases closed_at:-→now resolution:→apply
-				+decisions resolved apply ana
+				+decisions resolved apply operator:ana
 				+postings unapplied_released unapplied -3000
 				+postings unapplied_released available 3000`, "")
 			d.wantUnapplied(received+30_00, 0, 0)
@@ -151,15 +151,15 @@ func TestUnmatchedReceipt(t *testing.T) {
 		d.resolve(r)
 		d.wantUnidentified(110_00, 0)
 		other := r
-		other.Actor, other.Order = "bia", payment.ID{}
+		other.Actor, other.Order = "operator:bia", payment.ID{}
 		d.refused(other, problem.InvalidState) // not what was proposed
-		r.Actor = "bia"
+		r.Actor = "operator:bia"
 		inputs := "merchant:" + d.Merchant.ID.String() + " order:" + q.ID.String()
 		d.WantDecision(d.operation(r), `
 			payins next_at:in 1h0m0s→- paid_amount:0→10000 paid_at:-→now status:PENDING→PAID unapplied_amount:0→1000 version:2→3
 			cases closed_at:-→now resolution:→apply
 			+cases overpaid 1000 receipt:`+v.Subject.String()+`
-			+decisions confirmed apply bia `+inputs+`
+			+decisions confirmed apply operator:bia `+inputs+`
 			+postings unidentified_moved unidentified -11000
 			+postings unidentified_moved clearing:bank 11000
 			+postings unidentified_arrived clearing:bank -11000

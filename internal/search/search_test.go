@@ -319,7 +319,7 @@ func TestDamagedOrder(t *testing.T) {
 		cases, err := g.Store.OpenCases(t.Context(), 9)
 		g.Must(err)
 		_, err = review.New(review.Options{Store: g.Store, Writer: g.Writer, Env: g.Env}).Resolve(t.Context(), review.Request{
-			Case: cases[0].ID, How: store.ResolvedRetry, Actor: "ana", Reason: "repaired",
+			Case: cases[0].ID, How: store.ResolvedRetry, Actor: "operator:ana", Reason: "repaired",
 		})
 		g.Must(err)
 		g.Jump(6 * time.Minute)

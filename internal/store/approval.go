@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/payment"
 )
@@ -26,7 +27,7 @@ type Approval struct {
 	Payout    payment.ID
 	Number    int64 // from 0
 	Action    ApprovalAction
-	Actor     string // credential:KEY or operator:NAME; "" for expiry
+	Actor     actor.Actor // "" for expiry
 	Reason    string
 	Needed    int64 // approvals, in the first row
 	CreatedAt time.Time
@@ -40,7 +41,7 @@ var approvalTable = newTable("approvals", []string{"merchant_id", "payout_id", "
 	idColumn("payout_id", func(v *Approval) *payment.ID { return &v.Payout }),
 	intColumn("number", func(v *Approval) *int64 { return &v.Number }),
 	textColumn("action", func(v *Approval) *ApprovalAction { return &v.Action }),
-	textColumn("actor", func(v *Approval) *string { return &v.Actor }),
+	textColumn("actor", func(v *Approval) *actor.Actor { return &v.Actor }),
 	textColumn("reason", func(v *Approval) *string { return &v.Reason }),
 	intColumn("needed", func(v *Approval) *int64 { return &v.Needed }),
 	timeColumn("created_at", func(v *Approval) *time.Time { return &v.CreatedAt }),

@@ -75,12 +75,8 @@ func scanDecided(r db.Scanner) (AuditEntry, error) {
 	if d.Evidence != "" {
 		after.add("evidence", fieldsOf(map[string]string{"evidence": d.Evidence})["evidence"])
 	}
-	by, other := actor.Operator(d.Actor)
-	if other != nil { // it was recorded under other rules
-		by = actor.Actor(d.Actor)
-	}
 	return AuditEntry{
-		Actor: by, Reason: d.Reason, Noun: "case", Action: string(d.Action), Merchant: d.Merchant, Subject: d.Case.String(),
+		Actor: d.Actor, Reason: d.Reason, Noun: "case", Action: string(d.Action), Merchant: d.Merchant, Subject: d.Case.String(),
 		Before: "{}", After: after.text(), CreatedAt: d.CreatedAt,
 	}, err
 }
@@ -90,7 +86,7 @@ func scanApproved(keys *db.Keyring) func(r db.Scanner) (AuditEntry, error) {
 	scan := scanApproval(keys)
 	return func(r db.Scanner) (AuditEntry, error) {
 		v, err := scan(r)
-		by := actor.Actor(v.Actor)
+		by := v.Actor
 		if v.Action == ApprovalExpired {
 			by = actor.System
 		}

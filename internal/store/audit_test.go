@@ -159,7 +159,7 @@ func TestAuditList(t *testing.T) {
 		decide(t, s, m, 1)
 		must(t, commit(t, s, func(n *store.Needs) { n.Approvals(m.ID, payment.ID{7}) }, func(_ *store.Loaded, c *store.Changes) error {
 			for _, a := range []store.ApprovalAction{store.ApprovalRequested, store.ApprovalGiven, store.ApprovalExpired} {
-				by := "operator:Bia"
+				by := actor.Actor("operator:Bia")
 				if a == store.ApprovalExpired {
 					by = ""
 				}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/payment"
 )
@@ -35,7 +36,7 @@ type Decision struct {
 	Case         payment.ID
 	Action       DecisionAction
 	Resolution   Resolution
-	Actor        string
+	Actor        actor.Actor
 	Reason       string
 	Evidence     string
 	Params       Params
@@ -52,7 +53,7 @@ var decisionTable = newTable("decisions", []string{"merchant_id", "number"},
 	idColumn("case_id", func(d *Decision) *payment.ID { return &d.Case }),
 	textColumn("action", func(d *Decision) *DecisionAction { return &d.Action }),
 	textColumn("resolution", func(d *Decision) *Resolution { return &d.Resolution }),
-	textColumn("actor", func(d *Decision) *string { return &d.Actor }),
+	textColumn("actor", func(d *Decision) *actor.Actor { return &d.Actor }),
 	textColumn("reason", func(d *Decision) *string { return &d.Reason }),
 	textColumn("evidence", func(d *Decision) *string { return &d.Evidence }),
 	jsonColumn("params", func(d *Decision) *Params { return &d.Params }),
@@ -80,7 +81,7 @@ func (d *Decision) hash(keys *db.Keyring) [sha256.Size]byte {
 	add(strconv.AppendInt(nil, d.Number, 10))
 	add(d.ID[:])
 	add(d.Case[:])
-	for _, text := range []string{string(d.Action), string(d.Resolution), d.Actor, d.Reason, d.Evidence} {
+	for _, text := range []string{string(d.Action), string(d.Resolution), string(d.Actor), d.Reason, d.Evidence} {
 		add([]byte(text))
 	}
 	add(strconv.AppendInt(nil, int64(len(d.Params)), 10))

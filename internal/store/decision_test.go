@@ -24,7 +24,7 @@ func decide(t *testing.T, s *store.Store, m store.Merchant, decisions int) (id p
 				t.Errorf("%d decisions are loaded, want %d", got, i)
 			}
 			c.AddDecision(store.Decision{
-				Merchant: m.ID, ID: c.NewID(), Case: id, Action: store.DecisionProposed, Resolution: "paid", Actor: "ana", Reason: fmt.Sprint("reason ", i),
+				Merchant: m.ID, ID: c.NewID(), Case: id, Action: store.DecisionProposed, Resolution: "paid", Actor: "operator:ana", Reason: fmt.Sprint("reason ", i),
 				Evidence: "statement", Params: store.Params{"order": "o", "amount": "5"},
 			})
 			return nil

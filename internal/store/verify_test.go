@@ -51,7 +51,7 @@ func newHistory(t *testing.T, engine string) *history {
 	r.Actor = "credential:a"
 	approved, _, err := h.Payouts.Request(t.Context(), h.Merchant, r)
 	h.Must(err)
-	_, err = h.Payouts.Approve(t.Context(), h.Merchant.ID, approved.ID, "credential:b", "")
+	_, err = h.Payouts.Approve(t.Context(), h.Merchant.ID, approved.ID, actor.Author{Actor: "credential:b"})
 	h.Must(err)
 	h.Bank.AnswerTransfer = func(*coretest.Bank, processor.TransferRequest) processor.TransferAnswer {
 		return done(processor.TransferPaid, 0)
@@ -64,7 +64,7 @@ func newHistory(t *testing.T, engine string) *history {
 	list, err := h.Store.OpenCases(t.Context(), 1)
 	h.Must(err)
 	h.Must(commit(t, h.Store, func(n *store.Needs) { n.Case(list[0].Merchant, list[0].ID) }, func(_ *store.Loaded, c *store.Changes) error {
-		c.AddDecision(store.Decision{Merchant: list[0].Merchant, ID: c.NewID(), Case: list[0].ID, Action: store.DecisionProposed, Actor: "ana"})
+		c.AddDecision(store.Decision{Merchant: list[0].Merchant, ID: c.NewID(), Case: list[0].ID, Action: store.DecisionProposed, Actor: "operator:ana"})
 		return nil
 	}))
 	_, _, err = h.Merchants.CreateCredential(t.Context(), merchant.NewCredential{Merchant: h.Merchant.ID})
@@ -114,7 +114,7 @@ func (h *history) resolve() {
 	h.Must(err)
 	for i := range cases {
 		v := &cases[i]
-		r := review.Request{Case: v.ID, How: store.ResolvedWriteOff, Actor: "ana", Reason: "compared", Evidence: "statement"}
+		r := review.Request{Case: v.ID, How: store.ResolvedWriteOff, Actor: "operator:ana", Reason: "compared", Evidence: "statement"}
 		switch {
 		case v.Kind == store.CaseUnmatchedReceipt && v.Amount == 6_00:
 			r.How, r.Merchant = store.ResolvedApply, h.Merchant.ID
@@ -123,7 +123,7 @@ func (h *history) resolve() {
 		}
 		result, err := reviews.Resolve(h.T.Context(), r)
 		h.Must(err)
-		if r.Actor = "bia"; result.Action == store.DecisionProposed {
+		if r.Actor = "operator:bia"; result.Action == store.DecisionProposed {
 			_, err = reviews.Resolve(h.T.Context(), r)
 			h.Must(err)
 		}

@@ -79,7 +79,7 @@ var layers = []layer{
 	{"sandboxbank/asaasface", plain, "sandboxbank sandboxbank/bankapi sandboxbank/certificate money env"},
 
 	// The API's JSON, for use cases and faces, but not for the store.
-	{"wire", plain, "problem jsonwrite weburl" + middle + libraries},
+	{"wire", plain, "problem actor jsonwrite weburl" + middle + libraries},
 
 	// Store and processors.
 	{"db", plain, "payment env"},

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 )
@@ -16,7 +17,7 @@ type Decoder struct {
 	// Public: the requests have no credentials.
 	Public bool
 	// Actor is who sends the requests: see [PayoutRequest].
-	Actor string
+	Actor actor.Actor
 }
 
 // Payin decodes and validates the body of POST /payin. The error has status 400

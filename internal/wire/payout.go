@@ -3,6 +3,7 @@ package wire
 import (
 	"errors"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/jsonwrite"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
@@ -28,7 +29,7 @@ type PayoutRequest struct {
 	IdempotencyKey string
 	// Actor is who requests the payout, as the record of its approval names it:
 	// credential:KEY.
-	Actor string
+	Actor actor.Actor
 }
 
 // read reads the body of POST /payout.

@@ -3,6 +3,7 @@ package drivers
 import (
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/money"
@@ -55,8 +56,8 @@ func (g *gateway) resolve() (resolved int) {
 			continue // the check reports it
 		}
 		resolved++
-		for _, actor := range []string{"ana", "bia"} {
-			r := review.Request{Case: c.ID, How: store.ResolvedResend, Actor: actor, Reason: "the process died", Evidence: "not in the statement"}
+		for _, by := range []actor.Actor{"operator:ana", "operator:bia"} {
+			r := review.Request{Case: c.ID, How: store.ResolvedResend, Actor: by, Reason: "the process died", Evidence: "not in the statement"}
 			_, err := reviews.Resolve(g.t.Context(), r)
 			g.must(err)
 		}

@@ -19,9 +19,9 @@ import (
 
 // The operator's people.
 const (
-	operatorActor = "an operator"
-	firstPerson   = "ana"
-	secondPerson  = "bia"
+	operatorActor = "operator:an operator"
+	firstPerson   = "operator:ana"
+	secondPerson  = "operator:bia"
 )
 
 // unknownOutcome is an open case about a payout, or a part of a refund, of unknown outcome.

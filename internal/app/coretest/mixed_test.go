@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/actor"
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/limits"
 	"github.com/porteira/porteira/internal/money"
@@ -272,16 +273,16 @@ func (b *mixedRun) decide() {
 		return
 	}
 	p := b.payouts[b.rnd.IntN(len(b.payouts))]
-	actor := fmt.Sprint("credential:", b.rnd.IntN(3))
+	by := actor.Author{Actor: actor.Credential(fmt.Sprint(b.rnd.IntN(3))), Reason: "no"}
 	switch b.rnd.IntN(8) {
 	case 0:
-		_, err := b.Payouts.Reject(b.T.Context(), p.Merchant, p.ID, actor, "no")
+		_, err := b.Payouts.Reject(b.T.Context(), p.Merchant, p.ID, by)
 		b.allow("reject", err, problem.InvalidState)
 	case 1:
 		_, err := b.Payouts.Cancel(b.T.Context(), p.Merchant, p.ID)
 		b.allow("cancel", err, problem.InvalidState)
 	default:
-		_, err := b.Payouts.Approve(b.T.Context(), p.Merchant, p.ID, actor, "")
+		_, err := b.Payouts.Approve(b.T.Context(), p.Merchant, p.ID, by)
 		b.allow("approve", err, problem.InvalidState, problem.LimitExceeded)
 	}
 }
