@@ -45,7 +45,7 @@ func (d *DB) openPostgres(ctx context.Context, o Options) error {
 	if n == 0 {
 		n = pgConnections
 	}
-	pool := stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(encodeSized))
+	pool := stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(encodeArrays))
 	pool.SetMaxOpenConns(n)
 	pool.SetMaxIdleConns(n)
 	pool.SetConnMaxIdleTime(pgIdle)

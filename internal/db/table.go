@@ -251,36 +251,6 @@ func NewCounter(table string, key, value Column) *Counter {
 	}
 }
 
-// arrays turns rows into one array per column, the form for PostgreSQL.
-func arrays(columns []Column, rows [][]any) []any {
-	args, size := make([]any, len(columns)), 0
-	for c := range columns {
-		switch columns[c].Kind {
-		case "bytea":
-			list := column[[]byte](rows, c)
-			args[c], size = list, size+arraySize(list)
-		case "bigint":
-			list := column[int64](rows, c)
-			args[c], size = list, size+arrayHeader+len(list)*(elementHeader+8)
-		default:
-			list := column[string](rows, c)
-			args[c], size = list, size+arraySize(list)
-		}
-	}
-	if len(args) > 0 {
-		args[0] = sized{args[0], size}
-	}
-	return args
-}
-
-func column[V any](rows [][]any, c int) []V {
-	list := make([]V, len(rows))
-	for i := range rows {
-		list[i] = rows[i][c].(V)
-	}
-	return list
-}
-
 // RowDelete is a DELETE of single rows, each named by its keys.
 type RowDelete struct {
 	keys      []Column
