@@ -106,13 +106,13 @@ func TestCaseShowsARefund(t *testing.T) {
 	s.run(0, "merchant", "create", "Loja")
 	id := s.openCase(1, "refund_unknown", `{"cause":"no_answer","externalId":"d2","processor":"bank"}`)
 	s.exec("INSERT INTO refunds SELECT id, id, id, 'e1', 'devolucao-7', 'api', 1990, 'PROCESSING', 2, '', '', 0, x'', 0, '', '', 0, 1700000000000000, 1700000000000000 FROM merchants WHERE number = 1")
-	for i, part := range []string{"'done', 'P1', 'D1', 'paid', 'given back', 0, 0, 1, 0, 0, 0, x'', 0, 0", "'unknown', '', '', '', 'timeout', 1, 0, 2, 0, 3, 0, x'', 1700000000000000, 1700000001000000"} {
+	for i, part := range []string{"'done', 'P1', 'D1', 'paid', 'given back', 0, 1, 0, 0, 0, 0, 0, 0, x'', 0", "'unknown', '', '', '', 'timeout', 2, 2, 0, 3, 1700000000000000, 1700000001000000, 0, 0, x'', 0"} {
 		s.exec(fmt.Sprintf("INSERT INTO refund_parts SELECT id, id, %d, id, x'', 'bank', 'pix-%[1]d', 'd%[1]d', 995, 0, 0, '', 0, %s, 1700000000000000, 1700000000000000 FROM merchants WHERE number = 1", i+1, part))
 	}
 	out, _ := s.run(0, "case", "show", id)
 	for _, want := range []string{
 		"refund ID\n reference devolucao-7\n externalId e1\n payin ID\n status PROCESSING\n amount R$ 19.90\n",
-		"Parts:\n 1 bank d1 of payment pix-1 R$ 9.95 done paid sends: 1 given back\n 2 bank d2 of payment pix-2 R$ 9.95 unknown sends: 2, the last at TIME timeout\n",
+		"Parts:\n 1 bank d1 of payment pix-1 R$ 9.95 done paid sends: 1 given back\n 2 bank d2 of payment pix-2 R$ 9.95 unknown sends: 2, the first at TIME timeout\n",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("show prints\n%s\nwant\n%s", out, want)
@@ -141,7 +141,7 @@ func TestCaseShowsADamagedOrder(t *testing.T) {
 	}
 	s.exec("DELETE FROM payouts")
 	s.exec("INSERT INTO refunds SELECT id, id, id, 'e2', 'devolucao-7', 'api', 1990, 'PROCESSING', 2, '', '', 0, x'', 0, '', '{', 0, 1700000000000000, 1700000000000000 FROM merchants WHERE number = 1")
-	s.exec("INSERT INTO refund_parts SELECT id, id, 1, id, x'', 'bank', 'pix-1', 'd1', 995, 0, 0, '{', 0, 'unknown', '', '', '', '', 1, 0, 2, 0, 3, 0, x'', 1700000000000000, 1700000001000000, 1700000000000000, 1700000000000000 FROM merchants WHERE number = 1")
+	s.exec("INSERT INTO refund_parts SELECT id, id, 1, id, x'', 'bank', 'pix-1', 'd1', 995, 0, 0, '{', 0, 'unknown', '', '', '', '', 2, 2, 0, 3, 1700000000000000, 1700000001000000, 0, 0, x'', 0, 1700000000000000, 1700000000000000 FROM merchants WHERE number = 1")
 	out, _ = s.run(0, "case", "show", id)
 	if want := "refund ID\n reference devolucao-7\n externalId e2\n status PROCESSING\n amount R$ 19.90\n"; !strings.Contains(out, want) {
 		t.Errorf("show prints\n%s\nwant\n%s", out, want)
