@@ -23,7 +23,6 @@ import (
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/merchant"
-	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/payout"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
@@ -32,7 +31,6 @@ import (
 	"github.com/porteira/porteira/internal/sandboxbank"
 	"github.com/porteira/porteira/internal/sandboxcontrol"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/write"
 )
 
 // Admin gives a command access to the database of a gateway that may be running.
@@ -148,29 +146,17 @@ func OpenAdmin(ctx context.Context, cfg *config.Config, log *slog.Logger) (*Admi
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	installation, err := s.ReadInstallation(ctx)
-	if err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	frozen, err := s.Frozen(ctx)
-	if err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	writer := write.New(write.Options{Store: s, Env: o.Env, Log: log})
-	links := func(*payment.Payin) payment.Links { return payment.Links{} }
+	core := CoreOptions{Store: s, Env: o.Env, Processors: registry, Log: log}
 	if publicURL != "" {
-		links = checkout.Links(publicURL, s.Keys())
+		core.Links = checkout.Links(publicURL, s.Keys())
+	}
+	c := NewCore(core)
+	if err := c.Cluster.Observe(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
 	a := &Admin{
 		Store: s, PublicURL: cmp.Or(cfg.PublicURL, publicURL), Clock: clock, Accounts: account.New(ao), Registry: registry,
-		Merchants: merchant.New(merchant.Options{Store: s, Env: o.Env, Processors: registry}),
-		Reviews:   review.New(review.Options{Store: s, Writer: writer, Env: o.Env, Links: links, Processors: registry}),
-		Payouts: payout.New(payout.Options{
-			Store: s, Writer: writer, Env: o.Env, Processors: registry, RestoredAt: func() time.Time { return installation.RestoredAt },
-			ProvedAt: func() time.Time { return installation.ProvedAt },
-			Epoch:    func() int64 { return installation.Epoch },
-			Frozen:   frozen, History: func() int64 { return installation.History }, Requested: func() {},
-		}),
+		Merchants: c.Merchants.As(actor.Author{}), Payouts: c.Payouts, Reviews: c.Reviews,
 	}
 	if err := a.readMark(ctx, cfg.Data); err != nil {
 		return nil, errors.Join(err, s.Close())

@@ -19,6 +19,7 @@ import (
 	"github.com/porteira/porteira/internal/payout"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/refund"
+	"github.com/porteira/porteira/internal/review"
 	"github.com/porteira/porteira/internal/search"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/transition"
@@ -61,6 +62,7 @@ type Core struct {
 	Payouts    *payout.Service
 	Refunds    *refund.Service
 	Disputes   *dispute.Service
+	Reviews    *review.Service
 	Outgoing   *outgoing.Executor
 	Notices    *notice.Service
 	Deliveries *delivery.Service
@@ -130,6 +132,7 @@ func (c *Core) useCases(o *CoreOptions, deliveries *delivery.Queue) {
 	c.Disputes = dispute.New(dispute.Options{
 		Store: o.Store, Writer: c.Writer, Env: o.Env, Links: o.Links, Answered: o.Wakers[WorkerAnswer].Wake,
 	})
+	c.Reviews = review.New(review.Options{Store: o.Store, Writer: c.Writer, Env: o.Env, Links: o.Links, Processors: o.Processors})
 	c.Outgoing = outgoing.New(outgoing.Options{
 		Store: o.Store, Writer: c.Writer, Node: c.Node, Env: o.Env, Processors: o.Processors, Log: o.Log, Recorder: recorder,
 		SendWaker: o.Wakers[WorkerSend], LookUpWaker: o.Wakers[WorkerLookUp], AnswerWaker: o.Wakers[WorkerAnswer], Spawn: o.Spawn, Links: o.Links,

@@ -124,6 +124,24 @@ func (c *Cluster) Join(ctx context.Context, outside Mark, alone bool) error {
 	return nil
 }
 
+// Observe follows the installation as it is now, for a process that decides beside gateways: it does not
+// join, and claims nothing.
+func (c *Cluster) Observe(ctx context.Context) error {
+	feeds, err := c.Store.Feeds(ctx) // before the installation, as in [Cluster.feeds]
+	if err != nil {
+		return store.Problem(err)
+	}
+	inst, err := c.Store.ReadInstallation(ctx)
+	if err != nil {
+		return store.Problem(err)
+	}
+	c.Node.mu.Lock()
+	c.Node.epoch = inst.Epoch
+	c.Node.mu.Unlock()
+	c.follow(inst, feeds)
+	return nil
+}
+
 // errChanged means that another process has started on the database since it was read.
 var errChanged = errors.New("cluster: another process has started")
 

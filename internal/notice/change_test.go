@@ -146,7 +146,7 @@ func TestReturnListedBeforeAnOutage(t *testing.T) {
 		g.WantPayout(early, payment.PayoutCompleted, payment.StepDone)
 		list, err := g.Store.OpenCases(t.Context(), 10)
 		g.Must(err)
-		reviews := review.New(review.Options{Store: g.Store, Writer: g.Writer, Env: g.Env})
+		reviews := g.Reviews
 		_, err = reviews.Resolve(t.Context(), review.Request{Case: list[0].ID, How: store.ResolvedRetry, Actor: "operator:ana", Reason: "the bank shows it"})
 		g.Must(err)
 		g.Apply()

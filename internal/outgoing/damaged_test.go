@@ -197,7 +197,7 @@ func wantContinued(g *coretest.Gateway, damage string, r payment.Refund) {
 func retryCase(g *coretest.Gateway) error {
 	list, err := g.Store.OpenCases(g.T.Context(), 10)
 	g.Must(err)
-	reviews := review.New(review.Options{Store: g.Store, Writer: g.Writer, Env: g.Env})
+	reviews := g.Reviews
 	_, err = reviews.Resolve(g.T.Context(), review.Request{Case: list[0].ID, How: store.ResolvedRetry, Actor: "operator:ana", Reason: "repaired"})
 	return err
 }

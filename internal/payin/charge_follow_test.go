@@ -146,7 +146,7 @@ func TestLongProcessingIsDeclaredRefused(t *testing.T) {
 		if len(list) != 1 {
 			t.Fatalf("cases: %+v", list)
 		}
-		reviews := review.New(review.Options{Store: g.Store, Writer: g.Writer, Env: g.Env, Links: g.Payins.Links})
+		reviews := g.Reviews
 		r := review.Request{Case: list[0].ID, How: store.ResolvedRelease, Actor: "operator:ana", Reason: "panel", Evidence: "refused"}
 		_, err = reviews.Resolve(t.Context(), r)
 		g.Must(err)

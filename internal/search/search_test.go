@@ -318,7 +318,7 @@ func TestDamagedOrder(t *testing.T) {
 		g.Execute("UPDATE payins SET personal = (SELECT personal FROM saved) WHERE reference_id = 'damaged'")
 		cases, err := g.Store.OpenCases(t.Context(), 9)
 		g.Must(err)
-		_, err = review.New(review.Options{Store: g.Store, Writer: g.Writer, Env: g.Env}).Resolve(t.Context(), review.Request{
+		_, err = g.Reviews.Resolve(t.Context(), review.Request{
 			Case: cases[0].ID, How: store.ResolvedRetry, Actor: "operator:ana", Reason: "repaired",
 		})
 		g.Must(err)

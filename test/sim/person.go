@@ -204,5 +204,5 @@ func (s *simulation) decide(v *unknownOutcome, r review.Request) (action store.D
 
 // reviews is the service that resolves cases, in this process.
 func (n *node) reviews() *review.Service {
-	return review.New(review.Options{Store: n.store, Writer: n.core.Writer, Env: n.env, Links: n.links, Processors: n.core.Outgoing.Processors})
+	return n.core.Reviews
 }
