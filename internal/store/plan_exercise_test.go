@@ -121,7 +121,9 @@ func (v *exercise) setUp() {
 		_, err = tx.Brand(ctx, m)
 		must(t, err)
 		must(t, tx.AcceptMerchant(ctx, m))
-		must(t, tx.SetPrice(ctx, m, payment.Price{Method: payment.PIX, Range: payment.Range{From: 1, To: 1}}))
+		price := payment.Price{Method: payment.PIX, Range: payment.Range{From: 1, To: 1}}
+		must(t, tx.SetPrice(ctx, m, price))
+		must(t, tx.SetPrice(ctx, m, price)) // replaces the first
 		_, err = tx.Setting(ctx, "name")
 		return err
 	})
