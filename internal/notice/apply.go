@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/commit"
-	"github.com/porteira/porteira/internal/payin"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
@@ -285,7 +284,7 @@ func (s *Service) transferSince(ctx context.Context, t processor.Transferrer, ex
 	switch {
 	case err == nil:
 		return p.CreatedAt.Add(-searchBefore), nil
-	case errors.Is(err, store.ErrNotFound) || payin.Lasting(err):
+	case errors.Is(err, store.ErrNotFound) || store.Lasting(err):
 		return s.Env.Clock.Now().Add(-searchBack), nil
 	default:
 		return time.Time{}, store.Problem(err)

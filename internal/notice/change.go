@@ -8,7 +8,6 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/porteira/porteira/internal/dispute"
-	"github.com/porteira/porteira/internal/payin"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
@@ -33,7 +32,7 @@ func changeKey(c *processor.Change) string {
 // other.
 func (s *Service) bookChange(ctx context.Context, account string, c processor.Change) error {
 	known, _, err := s.isBooked(ctx, account, c)
-	if known || err != nil && (!payin.Lasting(err) || ctx.Err() != nil) {
+	if known || err != nil && (!store.Lasting(err) || ctx.Err() != nil) {
 		return err
 	}
 	if err == nil {
@@ -216,7 +215,7 @@ func (s *Service) giveUpFact(ctx context.Context, n store.Notice) error {
 
 // giveUpDamaged dead-letters the notice of a change whose order cannot be opened.
 func (s *Service) giveUpDamaged(ctx context.Context, n store.Notice, c *processor.Change, merchant payment.ID, err error) error {
-	if !payin.Lasting(err) {
+	if !store.Lasting(err) {
 		return store.Problem(err)
 	}
 	return s.deadLetter(ctx, n, merchant, store.ReasonNotConfirmed, c.ExternalID)

@@ -23,7 +23,7 @@ func (s *Service) bookPayment(ctx context.Context, name string, proc processor.P
 		return err
 	}
 	err = s.receivePayment(ctx, name, proc, p)
-	if err == nil || !payin.Lasting(err) && !errors.Is(err, errInstallments) || ctx.Err() != nil {
+	if err == nil || !store.Lasting(err) && !errors.Is(err, errInstallments) || ctx.Err() != nil {
 		return err
 	}
 	s.Log.ErrorContext(ctx, "payment cannot be booked", "processor", name, "externalId", p.ExternalID, "cause", err)
@@ -82,7 +82,7 @@ func (s *Service) applyPayment(ctx context.Context, n store.Notice, p processor.
 	switch {
 	case err == nil:
 		return s.Writer.Do(ctx, &end{notice: n})
-	case payin.Lasting(err):
+	case store.Lasting(err):
 		return s.deadLetter(ctx, n, payment.ID{}, store.ReasonOrderDamaged, p.ExternalID)
 	default:
 		return err

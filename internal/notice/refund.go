@@ -7,7 +7,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/porteira/porteira/internal/payin"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
@@ -139,7 +138,7 @@ func (s *Service) unknownRefund(ctx context.Context, proc processor.Processor, n
 // and delays no other.
 func (s *Service) bookRefund(ctx context.Context, account string, listed *processor.ListedRefund) error {
 	err := s.recordRefund(ctx, account, listed, nil)
-	if err == nil || !payin.Lasting(err) || ctx.Err() != nil {
+	if err == nil || !store.Lasting(err) || ctx.Err() != nil {
 		return store.Problem(err)
 	}
 	body, err := json.Marshal(&processor.Fact{Refund: listed})

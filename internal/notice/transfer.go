@@ -8,7 +8,6 @@ import (
 	"github.com/porteira/porteira/internal/commit"
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/money"
-	"github.com/porteira/porteira/internal/payin"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
@@ -46,7 +45,7 @@ func (s *Service) bookTransfer(ctx context.Context, feed *store.Feed, t *process
 		return nil
 	}
 	if _, _, err := s.Store.PayinByExternalID(ctx, merchant, t.ExternalID); !errors.Is(err, store.ErrNotFound) {
-		if err != nil && !payin.Lasting(err) {
+		if err != nil && !store.Lasting(err) {
 			return store.Problem(err)
 		}
 		if left == 0 {
@@ -129,7 +128,7 @@ func (s *Service) bookOfPayout(ctx context.Context, feed *store.Feed, merchant p
 		Evidence: "list of transfers",
 	}
 	_, err := s.Transfers.RecordNotice(ctx, account, t.ExternalID, report, nil)
-	if err == nil || !payin.Lasting(err) || ctx.Err() != nil {
+	if err == nil || !store.Lasting(err) || ctx.Err() != nil {
 		return err
 	}
 	s.Log.ErrorContext(ctx, "listed transfer of a payout cannot be booked", "processor", account, "externalId", t.ExternalID, "cause", err)

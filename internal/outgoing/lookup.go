@@ -93,7 +93,7 @@ func (v *claimLookUps) Decide(l *store.Loaded, c *store.Changes) error {
 	}
 	for _, p := range l.DuePayouts(v.due) {
 		if l.PayoutDamaged(p.Merchant, p.ID) {
-			park(c, &p, ofPayouts)
+			park(c, &p, "")
 			continue
 		}
 		p.ClaimedBy, p.NextAt = v.node, time.Time{}

@@ -212,10 +212,9 @@ func reviewPart(l *store.Loaded, c *store.Changes, p *payment.RefundPart, reason
 // parkPart stops the executor's work on a part of a refund if its row, or the refund's row, cannot
 // be decoded, so that no other part is delayed. Later parts of the refund wait under its case.
 func parkPart(c *store.Changes, p *payment.RefundPart) {
-	c.ParkRefundPart(*p)
 	v := partCase(p, payment.ID{}, store.CaseDamaged, "")
 	v.Params["table"] = "refund_parts"
-	c.OpenCase(v)
+	c.Park(v, p.Number)
 }
 
 // CasesOfPart are the loaded open cases of a kind about a part of a refund.

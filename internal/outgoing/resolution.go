@@ -101,8 +101,8 @@ func (v *resolution) parkForged(l *store.Loaded, c *store.Changes, p *payment.Pa
 	if !l.PayoutForged(p.Merchant, p.ID) || p.Status != payment.PayoutPending && p.Status != payment.PayoutProcessing {
 		return false
 	}
-	if p.Step != payment.StepReview { // else it has a case
-		park(c, p, store.ReasonChangedOutside.With(ofPayouts))
+	if p.Step != payment.StepReview && !(p.Step == payment.StepApproval && p.NextAt.IsZero()) { // else it has a case
+		park(c, p, store.ReasonChangedOutside)
 		v.contradiction, v.subject = store.ReasonChangedOutside, *p
 	}
 	return true

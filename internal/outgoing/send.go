@@ -164,11 +164,11 @@ func (v *claimSends) Decide(l *store.Loaded, c *store.Changes) error {
 		}
 		v.claimed++
 		if l.PayoutDamaged(p.Merchant, p.ID) {
-			park(c, &p, ofPayouts)
+			park(c, &p, "")
 			continue
 		}
 		if l.PayoutForged(p.Merchant, p.ID) || p.Approval == payment.ApprovalRequired || p.Approval == payment.ApprovalRejected {
-			park(c, &p, store.ReasonChangedOutside.With(ofPayouts))
+			park(c, &p, store.ReasonChangedOutside)
 			v.forged = append(v.forged, p)
 			continue
 		}
@@ -235,15 +235,14 @@ func openUnknown(c *store.Changes, p *payment.Payout, reason store.CaseReason) {
 	})
 }
 
-var ofPayouts = store.Params{"table": "payouts"}
-
 // park stops the executor's work on a payout if its row cannot be decoded or decrypted, or was
 // changed outside the gateway, so that no other payout is delayed.
-func park(c *store.Changes, p *payment.Payout, params store.Params) {
-	c.ParkPayout(p.Merchant, p.ID)
-	c.OpenCase(store.Case{
-		Merchant: p.Merchant, Kind: store.CaseDamaged, Subject: p.ID, Amount: p.Amount, Params: params,
-	})
+func park(c *store.Changes, p *payment.Payout, reason store.CaseReason) {
+	v := store.DamagedCase(p.Merchant, p.ID, "payouts")
+	if v.Amount = p.Amount; reason != "" {
+		v.Params = reason.With(v.Params)
+	}
+	c.Park(v, 0)
 }
 
 // transferRequest is the request to the processor: the same bytes each time.

@@ -129,7 +129,7 @@ func (v *claimDue) Decide(l *store.Loaded, c *store.Changes) error {
 func (s *Service) work(ctx context.Context, w *chargeWork) {
 	p, err := s.prepare(ctx, w)
 	switch {
-	case err != nil && Lasting(err):
+	case store.Lasting(err):
 		s.Log.ErrorContext(ctx, "charge cannot be processed", "payin", w.Payin, "error", err)
 		s.Recorder.Record(ctx, "damaged charge", func(ctx context.Context) error { return s.Writer.Do(ctx, &parkCharge{w.Charge}) })
 		return
@@ -226,6 +226,6 @@ func (v *parkCharge) Decide(l *store.Loaded, c *store.Changes) error {
 	}
 	row.ClaimedBy, row.MayExist = payment.ID{}, v.work.MayExist
 	c.SetCharge(row)
-	c.OpenCase(store.Case{Merchant: row.Merchant, Kind: store.CaseDamaged, Subject: row.Payin, Params: store.Params{"table": "charges"}})
+	c.OpenCase(store.DamagedCase(row.Merchant, row.Payin, "charges"))
 	return nil
 }

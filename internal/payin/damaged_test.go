@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/app/coretest"
-	"github.com/porteira/porteira/internal/payin"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/write"
 )
 
 // A pay-in that cannot expire gets a case, and delays no other.
@@ -25,7 +25,7 @@ func TestExpireParksADamagedPayin(t *testing.T) {
 			t.Errorf("due: %v, %v", due, err)
 		}
 		// The commit of the case runs again, as after an unknown commit, or in another process.
-		if err := g.Commit(payin.NewPark(store.Ref{Merchant: bad.Merchant, ID: bad.ID})); !errors.Is(err, store.ErrConflict) {
+		if err := g.Commit(write.OpenCase{Case: store.DamagedCase(bad.Merchant, bad.ID, "payins"), Park: true}); !errors.Is(err, store.ErrConflict) {
 			t.Errorf("parked twice: %v", err)
 		}
 		g.WantCases(store.CaseDamaged)

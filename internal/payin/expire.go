@@ -5,9 +5,7 @@ import (
 	"errors"
 
 	"github.com/porteira/porteira/internal/commit"
-	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/payment"
-	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/transition"
 	"github.com/porteira/porteira/internal/write"
@@ -29,9 +27,9 @@ func (s *Service) Expire(ctx context.Context) (int, error) {
 	}
 	errs := s.Writer.All(ctx, ops)
 	for i := range errs {
-		if errs[i] != nil && Lasting(errs[i]) && ctx.Err() == nil {
+		if store.Lasting(errs[i]) && ctx.Err() == nil {
 			s.Log.ErrorContext(ctx, "pay-in cannot expire", "payin", due[i].ID, "error", errs[i])
-			errs[i] = s.park(ctx, due[i])
+			errs[i] = s.Writer.Do(ctx, write.OpenCase{Case: store.DamagedCase(due[i].Merchant, due[i].ID, "payins"), Park: true})
 		}
 	}
 	err = errors.Join(errs...)
@@ -42,42 +40,6 @@ func (s *Service) Expire(ctx context.Context) (int, error) {
 		}
 	}
 	return did, err
-}
-
-// Lasting reports whether an error is about the row itself: the next run would fail too.
-func Lasting(err error) bool {
-	for _, passing := range []error{store.ErrConflict, db.ErrRetry, db.ErrDisk, db.ErrSchema} {
-		if errors.Is(err, passing) {
-			return false
-		}
-	}
-	return !problem.Is(err, problem.Unavailable) && !problem.Is(err, problem.Overloaded)
-}
-
-// park stops the expiry of a pay-in that cannot expire, with a case, so that it delays
-// no other.
-func (s *Service) park(ctx context.Context, ref store.Ref) error {
-	return s.Writer.Do(ctx, &park{ref})
-}
-
-// park ends the schedule of one pay-in. It loads nothing, because the row may be impossible to
-// load.
-type park struct{ ref store.Ref }
-
-// Merchant implements [write.Operation].
-func (v *park) Merchant() payment.ID { return v.ref.Merchant }
-
-// Class implements [write.Operation].
-func (v *park) Class() commit.Class { return commit.Background }
-
-// Needs implements [write.Operation].
-func (v *park) Needs(*store.Needs) {}
-
-// Decide implements [write.Operation].
-func (v *park) Decide(_ *store.Loaded, c *store.Changes) error {
-	c.UnschedulePayin(v.ref)
-	c.OpenCase(store.Case{Merchant: v.ref.Merchant, Kind: store.CaseDamaged, Subject: v.ref.ID, Params: store.Params{"table": "payins"}})
-	return nil
 }
 
 // expire is the expiry of one pay-in.

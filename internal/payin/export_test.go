@@ -13,9 +13,6 @@ import (
 // NewExpire builds the operation that expires a pay-in.
 func (s *Service) NewExpire(ref store.Ref) write.Operation { return &expire{ref: ref, links: s.Links} }
 
-// NewPark builds the operation that parks a pay-in.
-func NewPark(ref store.Ref) write.Operation { return &park{ref} }
-
 // ToPlatform makes the platform the owner of an operation's receipts.
 func (v *Receive) ToPlatform() *Receive {
 	v.toPlatform()
@@ -72,9 +69,6 @@ func (s *Service) NewCreateOpOf(m store.Merchant, r *wire.PayinRequest, node pay
 	op.node = node
 	return op, err
 }
-
-// NewParkReceivable is the operation that parks a receivable.
-func NewParkReceivable(ref store.Ref) write.Operation { return &parkReceivable{ref} }
 
 // ErrSamePix is errSamePix.
 var ErrSamePix = errSamePix

@@ -30,9 +30,9 @@ func (s *Service) Settle(ctx context.Context) (int, error) {
 	errs := s.Writer.All(ctx, ops)
 	did := 0
 	for i := range errs {
-		if errs[i] != nil && Lasting(errs[i]) && ctx.Err() == nil {
+		if store.Lasting(errs[i]) && ctx.Err() == nil {
 			s.Log.ErrorContext(ctx, "receivable cannot settle", "receivable", due[i].ID, "error", errs[i])
-			errs[i] = s.Writer.Do(ctx, &parkReceivable{due[i]})
+			errs[i] = s.Writer.Do(ctx, write.OpenCase{Case: store.DamagedCase(due[i].Merchant, due[i].ID, "receivables"), Park: true})
 		}
 		if ops[i].(*settle).settled {
 			did++
@@ -77,25 +77,5 @@ func (v *settle) Decide(l *store.Loaded, c *store.Changes) error {
 	r.State, r.SettledAt = store.ReceivableSettled, l.Now()
 	c.SetReceivable(r)
 	v.settled = true
-	return nil
-}
-
-// parkReceivable ends the attempts to settle one receivable, with a case. It loads nothing,
-// because the row may be impossible to load.
-type parkReceivable struct{ ref store.Ref }
-
-// Merchant implements [write.Operation].
-func (v *parkReceivable) Merchant() payment.ID { return v.ref.Merchant }
-
-// Class implements [write.Operation].
-func (v *parkReceivable) Class() commit.Class { return commit.Background }
-
-// Needs implements [write.Operation].
-func (v *parkReceivable) Needs(*store.Needs) {}
-
-// Decide implements [write.Operation].
-func (v *parkReceivable) Decide(_ *store.Loaded, c *store.Changes) error {
-	c.ParkReceivable(v.ref)
-	c.OpenCase(store.Case{Merchant: v.ref.Merchant, Kind: store.CaseDamaged, Subject: v.ref.ID, Params: store.Params{"table": "receivables"}})
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/transition"
+	"github.com/porteira/porteira/internal/write"
 )
 
 // Approve records the approval of a payout, and returns the payout. Once it has enough
@@ -192,11 +193,8 @@ func (s *Service) Expire(ctx context.Context) (int, error) {
 	for _, ref := range due {
 		op := &expire{ref, s.past()}
 		err := s.Writer.Do(ctx, op)
-		if err != nil {
-			park := &parkUndecided{ref: ref}
-			if parking := s.Writer.Do(ctx, park); parking == nil && park.parked {
-				err = nil
-			}
+		if store.Lasting(err) && ctx.Err() == nil {
+			err = s.Writer.Do(ctx, write.OpenCase{Case: store.DamagedCase(ref.Merchant, ref.ID, "payouts"), Park: true})
 		}
 		if errs = append(errs, err); err == nil {
 			did++
@@ -228,30 +226,4 @@ func (v *expire) Decide(l *store.Loaded, c *store.Changes) error {
 	}
 	c.AddApproval(store.Approval{Merchant: p.Merchant, Payout: p.ID, Action: store.ApprovalExpired})
 	return cancelUnsent(l, c, &p, v.past)
-}
-
-// parkUndecided stops the expiry of one payout, if it cannot be decoded or decrypted, with a case,
-// so that it delays no other.
-type parkUndecided struct {
-	ref    store.Ref
-	parked bool
-}
-
-// Merchant implements [write.Operation].
-func (v *parkUndecided) Merchant() payment.ID { return v.ref.Merchant }
-
-// Class implements [write.Operation].
-func (v *parkUndecided) Class() commit.Class { return commit.Background }
-
-// Needs implements [write.Operation].
-func (v *parkUndecided) Needs(n *store.Needs) { n.DamagedPayout(v.ref.Merchant, v.ref.ID) }
-
-// Decide implements [write.Operation].
-func (v *parkUndecided) Decide(l *store.Loaded, c *store.Changes) error {
-	if v.parked = l.PayoutDamaged(v.ref.Merchant, v.ref.ID); !v.parked {
-		return nil
-	}
-	c.UnscheduleApproval(v.ref)
-	c.OpenCase(store.Case{Merchant: v.ref.Merchant, Kind: store.CaseDamaged, Subject: v.ref.ID, Params: store.Params{"table": "payouts"}})
-	return nil
 }

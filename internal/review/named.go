@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/porteira/porteira/internal/payin"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 )
@@ -35,7 +34,7 @@ func (s *Service) named(ctx context.Context, c *store.Case) (*Named, error) {
 		return nil, err
 	}
 	p, _, err := s.Store.PayinByExternalID(ctx, owner, c.Params["externalId"])
-	if errors.Is(err, store.ErrNotFound) || err != nil && ctx.Err() == nil && payin.Lasting(err) {
+	if errors.Is(err, store.ErrNotFound) || err != nil && ctx.Err() == nil && store.Lasting(err) {
 		return nil, nil //nolint:nilnil // none is no error
 	}
 	if err != nil {

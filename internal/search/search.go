@@ -222,9 +222,7 @@ func (s *Service) add(ctx context.Context, op *indexOrders, l list, o *store.Sea
 		}
 		known, err := s.Store.HasOpenCase(ctx, l.merchant, o.ID, store.CaseDamaged)
 		if err == nil && !known {
-			op.damaged = append(op.damaged, store.Case{
-				Merchant: l.merchant, Kind: store.CaseDamaged, Subject: o.ID, Params: store.Params{"table": string(l.operation) + "s"},
-			})
+			op.damaged = append(op.damaged, store.DamagedCase(l.merchant, o.ID, string(l.operation)+"s"))
 		}
 		return store.Problem(err)
 	}

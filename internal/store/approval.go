@@ -170,20 +170,3 @@ func (s *Store) PayoutsUndecided(ctx context.Context, now time.Time, limit int) 
 	list, err := db.Collect(rows, err, scanRef)
 	return list, s.db.ReadError("payouts", err)
 }
-
-// UnscheduleApproval stops the expiry of a payout that cannot be loaded.
-func (c *Changes) UnscheduleApproval(ref Ref) {
-	c.unapproved = append(c.unapproved, ref)
-	c.count++
-}
-
-var approvalUnschedule = db.NewRowUpdate("payouts", payoutTable.named("merchant_id", "id"), payoutTable.named("next_at"), nil, " AND t.step = 'approval'")
-
-func (c *Changes) saveUnapproved(ctx context.Context, tx *db.Tx) error {
-	rows := make([][]any, len(c.unapproved))
-	for i, ref := range c.unapproved {
-		rows[i] = append(ref.key(), int64(0))
-	}
-	_, err := tx.Update(ctx, approvalUnschedule, rows...)
-	return err
-}

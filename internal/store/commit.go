@@ -97,56 +97,52 @@ func (l *Loaded) due(claimedBy payment.ID, at time.Time) bool {
 type Changes struct {
 	l *Loaded
 
-	payins            []payinChange
-	unscheduled       []Ref // pay-ins that do not expire any more
-	payouts           []payoutChange
-	released          []Ref                 // payouts whose reference is unused again
-	refusals          map[ExternalRef]error // of their requests
-	sends             []Send
-	newSends          []Send
-	charges           []Charge
-	newCharges        []Charge
-	receipts          []*payment.Receipt
-	disputes          []payment.Dispute
-	newDispute        []payment.Dispute
-	answers           []answerRow
-	newAnswers        []answerRow
-	receivables       []Receivable
-	newReceivables    []Receivable
-	parkedReceivables []Ref
-	parkedPayouts     []Ref
-	parkedParts       []partKey
-	cases             caseChanges
-	decisions         []Decision
-	retries           retries
-	notices           []Notice
-	feeds             []Feed
-	newFound          []FoundTransfer
-	found             []FoundTransfer
-	newConsents       []Consent
-	refunds           []refundChange
-	newRefunds        []refundRow
-	parts             []payment.RefundPart
-	newParts          []payment.RefundPart
-	terms             []termRow        // of the search index
-	searched          []searchPosition // of the search index
-	batches           []batchChange
-	newBatches        []batchRow
-	endpoints         endpointChanges
-	deliveries        []Delivery
-	newDeliveries     []Delivery // of events that exist
-	moved             []Delivery // to another endpoint or URL
-	due               int        // deliveries that were made due in order
-	attempts          []Attempt
-	nodes             nodeChanges
-	settings          []setting
-	newApprovals      []Approval
-	unapproved        []Ref                       // payouts whose approval does not expire any more
-	uncounted         map[CounterKey]limits.Count // no longer counted by limits
-	postings          []posting
-	events            []pendingEvent
-	audit             []AuditEntry
-	count             int
+	payins         []payinChange
+	payouts        []payoutChange
+	released       []Ref                 // payouts whose reference is unused again
+	refusals       map[ExternalRef]error // of their requests
+	sends          []Send
+	newSends       []Send
+	charges        []Charge
+	newCharges     []Charge
+	receipts       []*payment.Receipt
+	disputes       []payment.Dispute
+	newDispute     []payment.Dispute
+	answers        []answerRow
+	newAnswers     []answerRow
+	receivables    []Receivable
+	newReceivables []Receivable
+	parked         []parkedRow
+	cases          caseChanges
+	decisions      []Decision
+	retries        retries
+	notices        []Notice
+	feeds          []Feed
+	newFound       []FoundTransfer
+	found          []FoundTransfer
+	newConsents    []Consent
+	refunds        []refundChange
+	newRefunds     []refundRow
+	parts          []payment.RefundPart
+	newParts       []payment.RefundPart
+	terms          []termRow        // of the search index
+	searched       []searchPosition // of the search index
+	batches        []batchChange
+	newBatches     []batchRow
+	endpoints      endpointChanges
+	deliveries     []Delivery
+	newDeliveries  []Delivery // of events that exist
+	moved          []Delivery // to another endpoint or URL
+	due            int        // deliveries that were made due in order
+	attempts       []Attempt
+	nodes          nodeChanges
+	settings       []setting
+	newApprovals   []Approval
+	uncounted      map[CounterKey]limits.Count // no longer counted by limits
+	postings       []posting
+	events         []pendingEvent
+	audit          []AuditEntry
+	count          int
 }
 
 // retries are rows that were given up, and are processed again.
@@ -234,8 +230,8 @@ func load(ctx context.Context, tx *db.Tx, n *Needs, capacity Capacity) (*Loaded,
 func (c *Changes) save(ctx context.Context, tx *db.Tx) (out Outcome, err error) {
 	for _, step := range []func(context.Context, *db.Tx) error{
 		c.saveNodes, c.saveSettings, c.saveFeeds,
-		c.savePayins, c.savePayouts, c.saveSends, c.saveCharges, c.saveReceipts, c.saveDisputes, c.saveAnswers, c.saveReceivables, c.saveCases, c.saveNotices,
-		c.saveEndpoints, c.saveDeliveries, c.saveMoved, c.saveNewDeliveries, c.saveStopped, c.saveAttempts, c.savePostings, c.saveCounters, c.saveApprovals, c.saveUnapproved, c.saveFound, c.saveConsents, c.saveRefunds, c.saveBatches, c.saveSearch,
+		c.saveParked, c.savePayins, c.savePayouts, c.saveSends, c.saveCharges, c.saveReceipts, c.saveDisputes, c.saveAnswers, c.saveReceivables, c.saveCases, c.saveNotices,
+		c.saveEndpoints, c.saveDeliveries, c.saveMoved, c.saveNewDeliveries, c.saveStopped, c.saveAttempts, c.savePostings, c.saveCounters, c.saveApprovals, c.saveFound, c.saveConsents, c.saveRefunds, c.saveBatches, c.saveSearch,
 		c.saveDecisions, c.saveEvents, c.saveAudit,
 	} {
 		if err := step(ctx, tx); err != nil {

@@ -282,21 +282,7 @@ func (c *Changes) SetPayin(p payment.Payin) payment.Payin {
 	return p
 }
 
-// UnschedulePayin ends the schedule of a pay-in that was not loaded, because it cannot be
-// processed. The commit fails with ErrConflict if it has no schedule, as after an earlier
-// run whose commit was unknown.
-func (c *Changes) UnschedulePayin(ref Ref) {
-	c.unscheduled = append(c.unscheduled, ref)
-	c.count++
-}
-
 func (c *Changes) savePayins(ctx context.Context, tx *db.Tx) error {
-	for _, ref := range c.unscheduled {
-		err := tx.ExecOne(ctx, "UPDATE payins SET next_at = 0 WHERE merchant_id = $1 AND id = $2 AND next_at > 0", ref.key()...)
-		if err != nil {
-			return err
-		}
-	}
 	ref := func(v *payinChange) Ref { return Ref{v.row.Merchant, v.row.ID} }
 	return inWaves(c.payins, ref, func(wave []payinChange) error {
 		rows := make([][]any, len(wave))

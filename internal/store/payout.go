@@ -331,12 +331,6 @@ func (c *Changes) savePayouts(ctx context.Context, tx *db.Tx) error {
 	if err := tx.Delete(ctx, payoutDelete, keysOf(c.released)...); err != nil {
 		return err
 	}
-	for _, ref := range c.parkedPayouts {
-		if err := tx.ExecOne(ctx, "UPDATE payouts SET step = $3, next_at = 0, claimed_by = $4 WHERE merchant_id = $1 AND id = $2",
-			append(ref.key(), string(payment.StepReview), optionalID(payment.ID{}))...); err != nil {
-			return err
-		}
-	}
 	ref := func(v *payoutChange) Ref { return Ref{v.row.Merchant, v.row.ID} }
 	return inWaves(c.payouts, ref, func(wave []payoutChange) error {
 		rows := make([][]any, len(wave))

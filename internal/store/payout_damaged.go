@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"time"
 
 	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/payment"
@@ -39,24 +38,13 @@ func (l *Loaded) PayoutForged(merchant, id payment.ID) bool {
 	return p != nil && p.isForged(l.keys)
 }
 
-// isForged compares the row with its keyed hash, once. Only a claim to send and a decision about the
-// approval need it: what else loads the row does not pay for it.
+// isForged compares the row with its keyed hash, once. A claim to send, a report of the processor
+// and a decision about the approval need it: what else loads the row does not pay for it.
 func (p *payoutRow) isForged(keys *db.Keyring) bool {
 	if !p.compared {
 		p.forged, p.compared = !payoutHash.authentic(keys, p, p.mac), true
 	}
 	return p.forged
-}
-
-// ParkPayout stops the work on a loaded payout that is damaged. Its other columns stay as they
-// are, so that they can be repaired.
-func (c *Changes) ParkPayout(merchant, id payment.ID) {
-	ref := Ref{merchant, id}
-	row := *c.l.payouts.rows[ref]
-	row.Step, row.NextAt, row.ClaimedBy = payment.StepReview, time.Time{}, payment.ID{}
-	c.l.payouts.rows[ref] = &row
-	c.parkedPayouts = append(c.parkedPayouts, ref)
-	c.count++
 }
 
 // DamagedOrder is the readable part of a pay-in, a payout or a refund whose row has a damaged

@@ -168,7 +168,7 @@ func (v *exercise) create(count int) {
 	}, func(l *store.Loaded, c *store.Changes) {
 		for i := range count {
 			p, q := b.payins[i].Payin, b.payouts[i].Payout
-			c.UnschedulePayin(store.Ref{Merchant: m.ID, ID: p.ID})
+			c.Park(store.DamagedCase(m.ID, p.ID, "payins"), 0)
 			c.ReleaseReference(released[i], nil)
 			c.AddReceipt(*receipts[i])
 			c.AddDispute(payment.Dispute{Merchant: m.ID, ID: c.NewID(), Payin: p.ID, Processor: "bank", ExternalID: receipts[i].ExternalID, Amount: 1, Status: payment.DisputeOpen})
@@ -278,7 +278,7 @@ func (v *exercise) change(count int) {
 func (v *exercise) claimDue(l *store.Loaded, c *store.Changes, toSend store.DuePayouts) {
 	for _, q := range l.DuePayouts(toSend) {
 		q.Version, q.Step, q.NextAt = q.Version+1, payment.StepAccepted, l.Now()
-		c.ParkPayout(q.Merchant, q.ID)
+		c.Park(store.DamagedCase(q.Merchant, q.ID, "payouts"), 0)
 		c.SetPayout(q)
 	}
 	for _, d := range l.DueDeliveries(toSend.Merchant) {

@@ -36,7 +36,7 @@ func (v *exercise) settle(count int) {
 			}
 			r.State, r.SettledAt = store.ReceivableSettled, l.Now()
 			c.SetReceivable(r)
-			c.ParkReceivable(store.Ref{Merchant: m, ID: parked[i]})
+			c.Park(store.DamagedCase(m, parked[i], "receivables"), 0)
 		}
 	})
 }

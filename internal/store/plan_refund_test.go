@@ -57,7 +57,7 @@ func (v *exercise) refund(count int) {
 			r.Version++
 			c.SetRefund(r)
 			for _, p := range l.RefundParts(m, ids[i]) {
-				c.ParkRefundPart(p)
+				c.Park(store.DamagedCase(m, p.Refund, "refund_parts"), p.Number)
 				p.ClaimedBy, p.NextAt = v.node, time.Time{}
 				c.SetRefundPart(p)
 			}

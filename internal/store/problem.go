@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/problem"
 )
 
@@ -27,4 +28,14 @@ func Problem(err error) error {
 	default:
 		return err
 	}
+}
+
+// Lasting reports whether an error is about the row itself: the next run would fail too.
+func Lasting(err error) bool {
+	for _, passing := range []error{nil, ErrConflict, db.ErrRetry, db.ErrDisk, db.ErrSchema} {
+		if errors.Is(err, passing) {
+			return false
+		}
+	}
+	return !problem.Is(err, problem.Unavailable) && !problem.Is(err, problem.Overloaded)
 }

@@ -169,21 +169,7 @@ func (c *Changes) SetReceivable(r Receivable) {
 	c.count++
 }
 
-// ParkReceivable stops the settlement of a receivable that was not loaded, because it cannot
-// be processed. The commit fails with ErrConflict if it has settled or was parked, as after
-// an earlier run whose commit was unknown.
-func (c *Changes) ParkReceivable(ref Ref) {
-	c.parkedReceivables = append(c.parkedReceivables, ref)
-	c.count++
-}
-
 func (c *Changes) saveReceivables(ctx context.Context, tx *db.Tx) error {
-	for _, ref := range c.parkedReceivables {
-		err := tx.ExecOne(ctx, "UPDATE receivables SET state = 'parked' WHERE merchant_id = $1 AND id = $2 AND state = 'pending'", ref.key()...)
-		if err != nil {
-			return err
-		}
-	}
 	rows := make([][]any, len(c.newReceivables))
 	for i := range c.newReceivables {
 		rows[i] = receivableTable.row(&c.newReceivables[i])

@@ -206,22 +206,7 @@ func (c *Changes) SetRefundPart(p payment.RefundPart) payment.RefundPart {
 	return p
 }
 
-// ParkRefundPart stops the work on a loaded due part that is damaged. Its other columns stay as
-// they are, so that they can be repaired.
-func (c *Changes) ParkRefundPart(p payment.RefundPart) {
-	p.State, p.NextAt, p.ClaimedBy = effect.Review, time.Time{}, payment.ID{}
-	c.l.refunds.parts[keyOfPart(&p)] = p
-	c.parkedParts = append(c.parkedParts, keyOfPart(&p))
-	c.count++
-}
-
 func (c *Changes) saveRefundParts(ctx context.Context, tx *db.Tx) error {
-	for _, key := range c.parkedParts {
-		if err := tx.ExecOne(ctx, "UPDATE refund_parts SET step = $4, next_at = 0 WHERE merchant_id = $1 AND refund_id = $2 AND number = $3",
-			append(key.Ref.key(), key.number, string(effect.Review))...); err != nil {
-			return err
-		}
-	}
 	return saveRows(ctx, tx, "parts of refunds", partUpdate, c.parts, keyOfPart, partTable, c.newParts)
 }
 

@@ -16,8 +16,11 @@ var ErrNodeDead = errors.New("write: node was declared dead")
 // heartbeat. The next heartbeat detects the restore.
 var ErrRestored = errors.New("write: the database was restored")
 
-// OpenCase opens a case in an operation of its own. The caller chooses the id.
-type OpenCase struct{ Case store.Case }
+// OpenCase opens a case in an operation of its own.
+type OpenCase struct {
+	Case store.Case // the caller chooses its id, unless Park is set
+	Park bool       // the row that it names, which cannot be processed: see [store.Changes.Park]
+}
 
 // Merchant implements [Operation].
 func (o OpenCase) Merchant() payment.ID { return o.Case.Merchant }
@@ -30,7 +33,11 @@ func (o OpenCase) Needs(*store.Needs) {}
 
 // Decide implements [Operation].
 func (o OpenCase) Decide(_ *store.Loaded, c *store.Changes) error {
-	c.OpenCase(o.Case)
+	if o.Park {
+		c.Park(o.Case, 0)
+	} else {
+		c.OpenCase(o.Case)
+	}
 	return nil
 }
 
