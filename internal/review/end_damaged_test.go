@@ -30,7 +30,7 @@ func (d *desk) parkedPayout(sent bool) (payment.Payout, store.Case) {
 // of a sealed value.
 func (d *desk) restoreBeneficiary(p payment.Payout) {
 	d.T.Helper()
-	whole := map[string]string{"sqlite": "CAST(x'02' || beneficiary AS BLOB)", "postgres": `'\x02'::bytea || beneficiary`}[d.Engine]
+	whole := map[string]string{"sqlite": "CAST(x'03' || beneficiary AS BLOB)", "postgres": `'\x03'::bytea || beneficiary`}[d.Engine]
 	d.Execute("UPDATE payouts SET beneficiary = " + whole + " WHERE external_id = '" + p.ExternalID + "'")
 }
 
