@@ -154,7 +154,7 @@ func (v *life) step() bool {
 
 // want is the status and the step of the payout by the table.
 func (v *life) want(now *payment.Payout) string {
-	step := payment.PayoutStep(v.e.State)
+	step := v.e.State
 	if v.e.State == effect.Sending {
 		step = payment.StepIntent
 	}

@@ -97,22 +97,6 @@ func TestPostgresServerDiesWithItsProcess(t *testing.T) {
 	}
 }
 
-// verdict is a test that is expected to fail.
-type verdict struct {
-	testing.TB
-
-	fatal string
-}
-
-// fatalExit unwinds a verdict's test, as runtime.Goexit does a real one's.
-type fatalExit struct{}
-
-// Fatalf keeps the message and ends the expected-to-fail test.
-func (v *verdict) Fatalf(format string, args ...any) {
-	v.fatal = strings.TrimSpace(fmt.Sprintf(format, args...))
-	panic(fatalExit{})
-}
-
 func execSQL(t testing.TB, database, sql string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), database)
