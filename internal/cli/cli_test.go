@@ -116,7 +116,7 @@ func TestMerchantUpdate(t *testing.T) {
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
-	const hashes = " payouts with their approvals, and the merchant's limits, hosts, routes and prices, are as the gateway wrote them\n"
+	const hashes = " payouts with their approvals, webhook endpoints, replaced prices, accounts, and the merchant's limits, hosts, routes and prices, are as the gateway wrote them\n"
 	const verified = "Loja\n ok hashes 1" + hashes + " ok credentials 1 each credential is as the gateway wrote it\n\n" +
 		"platform\n ok hashes 2" + hashes + " ok audit 6 changes of the configuration are numbered from 1 without a gap, and each hash covers its row and the row before\n\n" +
 		"Last change of the audit 6, hash HASH.\nVerified 2 ledgers: no defects.\n"

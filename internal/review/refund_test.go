@@ -175,7 +175,7 @@ func TestDeclareAfterAClockThatWasAhead(t *testing.T) {
 			d.Jump(2 * time.Minute)
 			d.LookUp()
 			v := d.only(store.CaseRefundUnknown)
-			d.Execute(fmt.Sprint("UPDATE refund_parts SET sent_at = ", ahead))
+			d.Execute(fmt.Sprint("UPDATE refund_parts SET until_at = ", ahead))
 			d.agree(&v, store.ResolvedRelease)
 			d.WantRefund(r, payment.RefundFailed, 0, payment.PayinPaid, 0)
 			d.WantProven()

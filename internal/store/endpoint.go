@@ -110,10 +110,14 @@ func (e *Endpoint) Rotate(sealed []byte, until time.Time) bool {
 // EndpointSecrets opens the secrets of an endpoint: the current one, and the previous one,
 // which signs until PreviousUntil, "" if there is none. Errors: [db.ErrSealed], ErrChangedOutside.
 func (s *Store) EndpointSecrets(e *Endpoint) (current, previous string, err error) {
-	if e.Damaged != nil {
-		return "", "", e.Damaged
+	current, previous, err = e.secrets(s.Keys())
+	if err == nil {
+		err = e.Damaged
 	}
-	return e.secrets(s.Keys())
+	if err != nil {
+		return "", "", err
+	}
+	return current, previous, nil
 }
 
 func (e *Endpoint) secrets(keys *db.Keyring) (current, previous string, err error) {
