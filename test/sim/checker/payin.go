@@ -98,7 +98,7 @@ func (c *Checker) checkPayin(o *order) {
 	ofFull := max(o.refunded-max(o.paid-o.amount, 0), 0) // since it was paid in full
 	switch {
 	case o.status == "PAID" && ofFull != 0,
-		o.status == "PARTIALLY_REFUNDED" && (ofFull == 0 || o.refunded >= o.paid),
+		o.status == "PARTIALLY_REFUNDED" && (o.refunded == 0 || o.refunded >= o.paid),
 		o.status == "REFUNDED" && o.refunded != o.paid:
 		c.violatef(Amounts, o, "%d of %d is refunded", o.refunded, o.paid)
 	}
