@@ -1,7 +1,6 @@
 package db
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -96,7 +95,7 @@ func appendElement[V ~string | ~[]byte](b []byte, v V) []byte {
 }
 
 // encodeArrays makes a connection encode parameters that are arrays.
-func encodeArrays(_ context.Context, c *pgx.Conn) error {
+func encodeArrays(c *pgx.Conn) {
 	types := c.TypeMap()
 	types.TryWrapEncodePlanFuncs = slices.Insert(types.TryWrapEncodePlanFuncs, 0, func(value any) (pgtype.WrappedEncodePlanNextSetter, any, bool) {
 		if v, ok := value.(array); ok {
@@ -104,5 +103,4 @@ func encodeArrays(_ context.Context, c *pgx.Conn) error {
 		}
 		return nil, nil, false
 	})
-	return nil
 }

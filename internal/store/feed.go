@@ -82,9 +82,9 @@ func (n *Needs) Feed(k FeedKey) {
 	}
 }
 
-func (l *Loaded) loadFeeds(ctx context.Context, tx *db.Tx, n *Needs) error {
+func (l *Loaded) loadFeeds(tx *db.Tx, n *Needs) {
 	if len(n.feeds.fresh)+len(n.feeds.keys) == 0 {
-		return nil
+		return
 	}
 	fresh := slices.Clone(n.feeds.fresh)
 	slices.SortStableFunc(fresh, func(a, b Feed) int { return a.compare(b.FeedKey) })
@@ -93,17 +93,15 @@ func (l *Loaded) loadFeeds(ctx context.Context, tx *db.Tx, n *Needs) error {
 		fresh[i].NextAt, fresh[i].UpdatedAt = tx.Now, tx.Now
 		rows[i] = feedTable.row(&fresh[i])
 	}
-	if _, err := tx.Insert(ctx, feedTable.insert, rows...); err != nil {
-		return err
-	}
+	tx.QueueInsert(feedTable.insert, rows, nil)
 	keys := slices.Clone(n.feeds.keys)
 	slices.SortFunc(keys, FeedKey.compare)
-	list, err := db.Select(ctx, tx, feedByKey, keysOf(keys), scanFeed)
-	l.feeds = make(map[FeedKey]Feed, len(list))
-	for i := range list {
-		l.feeds[list[i].FeedKey] = list[i]
-	}
-	return err
+	l.feeds = make(map[FeedKey]Feed, len(keys))
+	db.QueueSelect(tx, feedByKey, keysOf(keys), scanFeed, func(list []Feed) {
+		for i := range list {
+			l.feeds[list[i].FeedKey] = list[i]
+		}
+	})
 }
 
 // Feed is a loaded feed; false if there is none.
@@ -123,8 +121,8 @@ func (c *Changes) SetFeed(f Feed) {
 	c.count++
 }
 
-func (c *Changes) saveFeeds(ctx context.Context, tx *db.Tx) error {
-	return saveRows(ctx, tx, "feeds", feedUpdate, c.feeds, func(f *Feed) FeedKey { return f.FeedKey }, feedTable, nil)
+func (c *Changes) saveFeeds(tx *db.Tx) {
+	saveRows(tx, feedUpdate, c.feeds, func(f *Feed) FeedKey { return f.FeedKey }, feedTable, nil)
 }
 
 // feedTransfers is processor.FeedTransfers.

@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -110,13 +109,11 @@ type loadedCounter struct {
 	exists, changed bool
 }
 
-func (l *Loaded) loadCounters(ctx context.Context, tx *db.Tx, n *Needs) error {
-	list, err := db.Select(ctx, tx, counterByKey, keysOf(n.counters), scanCounter)
-	if err != nil || len(n.counters) == 0 {
-		return err
+func (l *Loaded) loadCounters(tx *db.Tx, n *Needs) {
+	if len(n.counters) == 0 {
+		return
 	}
-	l.addCounters(n, list)
-	return nil
+	db.QueueSelect(tx, counterByKey, keysOf(n.counters), scanCounter, func(list []Counter) { l.addCounters(n, list) })
 }
 
 // addCounters adds the counters that exist, and zeros for the others.
@@ -229,7 +226,10 @@ func (c *Changes) MovePayout(was, is *payment.Payout) {
 }
 
 // saveCounters writes the counters that changed.
-func (c *Changes) saveCounters(ctx context.Context, tx *db.Tx) error {
+func (c *Changes) saveCounters(tx *db.Tx) {
+	if len(c.l.counters)+len(c.uncounted) == 0 {
+		return
+	}
 	var added, changed, decreased [][]any
 	for _, k := range slices.SortedFunc(maps.Keys(c.l.counters), CounterKey.compare) {
 		switch v := c.l.counters[k]; {
@@ -244,15 +244,15 @@ func (c *Changes) saveCounters(ctx context.Context, tx *db.Tx) error {
 		v := c.uncounted[k]
 		decreased = append(decreased, append(k.key(), -int64(v.Amount), -v.Payouts))
 	}
-	err := insertOrRetry(ctx, tx, counterTable.insert, added...)
-	if err == nil {
-		err = updateOrRetry(ctx, tx, counterUpdate.RowUpdate, changed...)
-	}
-	if err == nil { // one that was removed because of its age cannot be decreased
-		_, err = tx.Update(ctx, counterIncrease, decreased...)
-	}
-	if err != nil {
-		return fmt.Errorf("counters of limits: %w", err)
+	tx.QueueInsert(counterTable.insert, added, allOrRetry)
+	tx.QueueUpdate(counterUpdate.RowUpdate, changed, db.NoneOrRetry)
+	tx.QueueUpdate(counterIncrease, decreased, nil) // one that was removed because of its age cannot be decreased
+}
+
+// allOrRetry makes a transaction run again if another one has added one of its rows meanwhile.
+func allOrRetry(added []bool) error {
+	if slices.Contains(added, false) {
+		return db.ErrRetry
 	}
 	return nil
 }

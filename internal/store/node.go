@@ -2,8 +2,8 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/porteira/porteira/internal/db"
@@ -140,44 +140,53 @@ type loadedNodes struct {
 	history      History
 }
 
-func (l *Loaded) loadNodes(ctx context.Context, tx *db.Tx, n *Needs) error {
-	l.nodes = loadedNodes{alive: map[payment.ID]bool{}, nodes: map[payment.ID]Node{}}
+func (l *Loaded) loadNodes(tx *db.Tx, n *Needs) {
 	claiming := n.nodes.claiming
 	if l.capacity.any() {
 		claiming = append(claiming, l.capacity.Node)
 	}
-	for _, id := range claiming {
-		if _, known := l.nodes.alive[id]; known {
-			continue
-		}
-		h := &l.nodes.history
-		err := db.NotFound(tx.QueryRow(ctx, `SELECT i.epoch, i.history, i.restored_at, i.restored_from, i.proved_at
-			FROM nodes n CROSS JOIN installation i WHERE n.id = $1`+tx.KeyShare("n"), id[:]).
-			Scan(&h.Epoch, &h.Number, (*timeDest)(&h.RestoredAt), (*timeDest)(&h.RestoredFrom), (*timeDest)(&h.ProvedAt)))
-		if err != nil && !errors.Is(err, ErrNotFound) {
-			return err
-		}
-		l.nodes.alive[id] = err == nil
+	if len(claiming)+len(n.nodes.heartbeats) == 0 {
+		return
 	}
-	if !l.nodes.alive[l.capacity.Node] { // it was declared dead: rows that it makes due are for the others
-		l.capacity.Notices, l.capacity.Deliveries = nil, nil
+	l.nodes = loadedNodes{alive: map[payment.ID]bool{}, nodes: map[payment.ID]Node{}}
+	for i, id := range claiming {
+		if !slices.Contains(claiming[:i], id) {
+			tx.QueueQuery("nodes", `SELECT i.epoch, i.history, i.restored_at, i.restored_from, i.proved_at
+				FROM nodes n CROSS JOIN installation i WHERE n.id = $1`+tx.KeyShare("n"), []any{id[:]}, func(rows db.Rows) error {
+				list, err := db.Collect(rows, nil, scanHistory)
+				for _, h := range list {
+					l.nodes.history, l.nodes.alive[id] = h, true
+				}
+				return err
+			})
+		}
 	}
 	for _, id := range n.nodes.heartbeats {
-		v, err := scanNode(tx.QueryRow(ctx, "SELECT "+nodeTable.selected+" FROM nodes t WHERE t.id = $1"+tx.NoKeyUpdate("t"), id[:]))
-		switch err = db.NotFound(err); {
-		case errors.Is(err, ErrNotFound):
-			continue
-		case err != nil:
-			return err
-		}
-		l.nodes.nodes[id] = v
+		db.QueueCollect(tx, "nodes", "SELECT "+nodeTable.selected+" FROM nodes t WHERE t.id = $1"+tx.NoKeyUpdate("t"), []any{id[:]}, scanNode, func(list []Node) {
+			for _, v := range list {
+				l.nodes.nodes[id] = v
+			}
+		})
 	}
-	if len(n.nodes.heartbeats) == 0 {
-		return nil
+	if len(n.nodes.heartbeats) > 0 {
+		db.QueueCollect(tx, "installation", "SELECT "+installationTable.selected+" FROM installation t"+tx.NoKeyUpdate("t"), nil, scanInstallation, func(list []Installation) {
+			for _, v := range list {
+				l.nodes.installation = v
+			}
+		})
 	}
-	var err error
-	l.nodes.installation, err = scanInstallation(tx.QueryRow(ctx, "SELECT "+installationTable.selected+" FROM installation t"+tx.NoKeyUpdate("t")))
-	return err
+}
+
+// followNodes ends the capacity of a node that was declared dead: rows that it makes due are for the
+// others.
+func (l *Loaded) followNodes(*db.Tx, *Needs) {
+	if !l.nodes.alive[l.capacity.Node] {
+		l.capacity.Notices, l.capacity.Deliveries = nil, nil
+	}
+}
+
+func scanHistory(r db.Scanner) (h History, err error) {
+	return h, r.Scan(&h.Epoch, &h.Number, (*timeDest)(&h.RestoredAt), (*timeDest)(&h.RestoredFrom), (*timeDest)(&h.ProvedAt))
 }
 
 // NodeAlive reports whether a loaded node may claim.
@@ -216,30 +225,21 @@ func (c *Changes) SetInstallation(v Installation) {
 	c.count++
 }
 
-func (c *Changes) saveNodes(ctx context.Context, tx *db.Tx) error {
+func (c *Changes) saveNodes(tx *db.Tx) {
 	for _, n := range c.nodes.nodes {
-		missed, err := tx.Update(ctx, nodeUpdate.RowUpdate, nodeUpdate.row(&nodeRow{Node: n}))
-		if err == nil && len(missed) > 0 {
-			err = ErrConflict
-		}
-		if err != nil {
-			return fmt.Errorf("heartbeat: %w", err)
-		}
+		tx.QueueUpdate(nodeUpdate.RowUpdate, [][]any{nodeUpdate.row(&nodeRow{Node: n})}, db.None)
 	}
 	if v := c.nodes.installation; v != nil {
-		if err := setInstallation(ctx, tx, *v); err != nil {
-			return fmt.Errorf("installation: %w", err)
-		}
+		setInstallation(tx, *v)
 		if c.nodes.restored {
-			return beginHistory(ctx, tx, v.History)
+			beginHistory(tx, v.History)
 		}
 	}
-	return nil
 }
 
 // beginHistory records the last event of each merchant that the restore kept, and the last row
 // of its statement.
-func beginHistory(ctx context.Context, tx *db.Tx, history int64) error {
+func beginHistory(tx *db.Tx, history int64) {
 	platform := payment.ID{}
 	for _, text := range []string{
 		"INSERT INTO event_histories (merchant_id, history, last_number, last_statement) VALUES ($2, $1, 0, 0) ON CONFLICT DO NOTHING",
@@ -248,30 +248,26 @@ func beginHistory(ctx context.Context, tx *db.Tx, history int64) error {
 			coalesce((SELECT SUM(b.postings) FROM balances b WHERE b.merchant_id = m.id AND b.account IN ` + statementAccounts + `), 0)
 			FROM merchants m WHERE m.id <> $2 ON CONFLICT DO NOTHING`,
 	} {
-		if _, err := tx.Exec(ctx, text, history, platform[:]); err != nil {
-			return fmt.Errorf("begin history: %w", err)
-		}
+		tx.QueueExec("begin history", text, []any{history, platform[:]}, nil)
 	}
-	return nil
 }
 
-func setInstallation(ctx context.Context, tx *db.Tx, v Installation) error {
-	_, err := tx.Update(ctx, installationUpdate.RowUpdate, installationUpdate.row(&installationRow{Installation: v, singleton: 1}))
-	return err
+func setInstallation(tx *db.Tx, v Installation) {
+	tx.QueueUpdate(installationUpdate.RowUpdate, [][]any{installationUpdate.row(&installationRow{Installation: v, singleton: 1})}, nil)
 }
 
 // BeginHistory changes the installation after a restore, and records the last event of
 // each merchant that the restore kept, and the last row of its statement.
-func (tx *Tx) BeginHistory(ctx context.Context, v Installation) error {
-	if err := setInstallation(ctx, tx.Tx, v); err != nil {
-		return err
-	}
-	return beginHistory(ctx, tx.Tx, v.History)
+func (tx *Tx) BeginHistory(_ context.Context, v Installation) error {
+	setInstallation(tx.Tx, v)
+	beginHistory(tx.Tx, v.History)
+	return tx.Flush()
 }
 
 // SetInstallation changes the installation.
-func (tx *Tx) SetInstallation(ctx context.Context, v Installation) error {
-	return setInstallation(ctx, tx.Tx, v)
+func (tx *Tx) SetInstallation(_ context.Context, v Installation) error {
+	setInstallation(tx.Tx, v)
+	return tx.Flush()
 }
 
 // Installation reads the installation and locks it.
@@ -322,7 +318,7 @@ func (tx *Tx) RescheduleFuture(ctx context.Context, latest time.Time, step time.
 		{"UPDATE installation SET restored_at = $1 WHERE restored_at > $2 OR restored_at > $3", latest},
 		{"UPDATE installation SET proved_at = $1 WHERE proved_at > $2 OR proved_at > $3", latest},
 	} {
-		if _, err := tx.Exec(ctx, v.text, now, micros(v.late), ahead); err != nil {
+		if err := tx.Exec(ctx, v.text, now, micros(v.late), ahead); err != nil {
 			return fmt.Errorf("reschedule work: %w", err)
 		}
 	}
@@ -335,7 +331,7 @@ func (tx *Tx) RescheduleFuture(ctx context.Context, latest time.Time, step time.
 		"UPDATE refund_parts" + earlier + " AND " + ToSend.sql(), "UPDATE refund_parts" + earlier + " AND " + ToLookUp.sql(),
 		"UPDATE deliveries" + earlier, "UPDATE charges" + earlier, "UPDATE dispute_answers" + earlier,
 	} {
-		if _, err := tx.Exec(ctx, text, now, step.Microseconds()); err != nil {
+		if err := tx.Exec(ctx, text, now, step.Microseconds()); err != nil {
 			return fmt.Errorf("reschedule work: %w", err)
 		}
 	}
@@ -351,7 +347,7 @@ func (tx *Tx) ReleaseNode(ctx context.Context, n Node) (released int64, err erro
 		return 0, err
 	}
 	now := micros(tx.Now)
-	if _, err := tx.Exec(ctx, `UPDATE payout_sends SET outcome = 'unknown' WHERE outcome = 'intent' AND (merchant_id, payout_id) IN (
+	if err := tx.Exec(ctx, `UPDATE payout_sends SET outcome = 'unknown' WHERE outcome = 'intent' AND (merchant_id, payout_id) IN (
 		SELECT merchant_id, id FROM payouts WHERE claimed_by = $1 AND length(claimed_by) > 0 AND step = 'intent')`, n.ID[:]); err != nil {
 		return 0, fmt.Errorf("release sends: %w", err)
 	}

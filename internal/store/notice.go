@@ -1,8 +1,8 @@
 package store
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -114,17 +114,17 @@ func (s *Store) AccountsWithNotices(ctx context.Context, now time.Time) ([]strin
 }
 
 // insertNotices inserts new notices, claimed as far as the capacity allows.
-func (l *Loaded) insertNotices(ctx context.Context, tx *db.Tx, n *Needs) error {
+func (l *Loaded) insertNotices(tx *db.Tx, n *Needs) {
+	if len(n.notices.fresh) == 0 {
+		return
+	}
 	list := make([]Notice, len(n.notices.fresh))
 	for i, v := range n.notices.fresh {
 		list[i] = v.notice
 		list[i].ReceivedAt, list[i].NextAt = tx.Now, tx.Now
 	}
 	slices.SortStableFunc(list, func(a, b Notice) int { // as for receipts
-		if order := strings.Compare(a.Processor, b.Processor); order != 0 {
-			return order
-		}
-		return strings.Compare(a.ID, b.ID)
+		return cmp.Or(strings.Compare(a.Processor, b.Processor), strings.Compare(a.ID, b.ID))
 	})
 	rows := make([][]any, len(list))
 	for i := range list {
@@ -133,24 +133,28 @@ func (l *Loaded) insertNotices(ctx context.Context, tx *db.Tx, n *Needs) error {
 		}
 		rows[i] = noticeTable.row(&list[i])
 	}
-	added, err := tx.Insert(ctx, noticeTable.insert, rows...)
-	for i := range added {
-		switch {
-		case !added[i]:
-		case list[i].ClaimedBy.IsZero():
-			l.capacity.leaveNotice(list[i].Processor)
-		default:
-			l.capacity.claimed.Notices = append(l.capacity.claimed.Notices, list[i])
+	tx.QueueInsert(noticeTable.insert, rows, func(added []bool) error {
+		for i := range added {
+			switch {
+			case !added[i]:
+			case list[i].ClaimedBy.IsZero():
+				l.capacity.leaveNotice(list[i].Processor)
+			default:
+				l.capacity.claimed.Notices = append(l.capacity.claimed.Notices, list[i])
+			}
 		}
-	}
-	return err
+		return nil
+	})
 }
 
-func (l *Loaded) loadNotices(ctx context.Context, tx *db.Tx, n *Needs) error {
+func (l *Loaded) loadNotices(tx *db.Tx, n *Needs) {
+	if len(n.notices.due) == 0 {
+		return
+	}
 	for _, account := range slices.Sorted(maps.Keys(n.notices.due)) {
-		rows, err := tx.Query(ctx, "SELECT "+noticeTable.selected+` FROM notices t WHERE t.processor = $1 AND t.next_at > 0 AND t.next_at <= $2
-			ORDER BY t.next_at LIMIT $3`+tx.SkipLocked(), account, micros(tx.Now), n.notices.due[account])
-		list, err := db.Collect(rows, err, func(r db.Scanner) (*Notice, error) {
+		text := "SELECT " + noticeTable.selected + ` FROM notices t WHERE t.processor = $1 AND t.next_at > 0 AND t.next_at <= $2
+			ORDER BY t.next_at LIMIT $3` + tx.SkipLocked()
+		db.QueueCollect(tx, "notices", text, []any{account, micros(tx.Now), n.notices.due[account]}, func(r db.Scanner) (*Notice, error) {
 			v := &Notice{}
 			if err := noticeTable.scan(r, v); err != nil {
 				return v, err
@@ -158,13 +162,8 @@ func (l *Loaded) loadNotices(ctx context.Context, tx *db.Tx, n *Needs) error {
 			// One damaged row must not stop the others.
 			v.Body, v.Damaged = tx.Keys().Open(noticeBody(v.Processor, v.ID), v.sealed)
 			return v, nil
-		})
-		if err != nil {
-			return err
-		}
-		l.notices = append(l.notices, list...)
+		}, func(list []*Notice) { l.notices = append(l.notices, list...) })
 	}
-	return nil
 }
 
 // DueNotices are the loaded due notices that no decision of this commit has
@@ -202,18 +201,12 @@ func (c *Changes) RetryNotice(processor, id string) {
 	c.count++
 }
 
-func (c *Changes) saveNotices(ctx context.Context, tx *db.Tx) error {
+func (c *Changes) saveNotices(tx *db.Tx) {
 	type key struct{ processor, id string }
-	rows := latestRows(noticeUpdate, c.notices, func(n *Notice) key { return key{n.Processor, n.ID} })
-	if _, err := tx.Update(ctx, noticeUpdate.RowUpdate, rows...); err != nil {
-		return fmt.Errorf("notices: %w", err)
-	}
+	tx.QueueUpdate(noticeUpdate.RowUpdate, latestRows(noticeUpdate, c.notices, func(n *Notice) key { return key{n.Processor, n.ID} }), nil)
 	for i := range c.retries.notices {
-		_, err := tx.ExecCount(ctx, `UPDATE notices SET state = 'received', next_at = $1, attempts = 0, applied_at = 0
-			WHERE processor = $2 AND notice_id = $3 AND state = 'dead_letter'`, micros(c.l.now), c.retries.notices[i].Processor, c.retries.notices[i].ID)
-		if err != nil {
-			return fmt.Errorf("notices to retry: %w", err)
-		}
+		n := &c.retries.notices[i]
+		tx.QueueExec("notices to retry", `UPDATE notices SET state = 'received', next_at = $1, attempts = 0, applied_at = 0
+			WHERE processor = $2 AND notice_id = $3 AND state = 'dead_letter'`, []any{micros(c.l.now), n.Processor, n.ID}, nil)
 	}
-	return nil
 }
