@@ -13,10 +13,10 @@ import (
 func addNotes(t *testing.T, d *db.DB, from, n int) {
 	t.Helper()
 	must(t, d.Write(t.Context(), func(tx *db.Tx) error {
-		err := tx.Exec(t.Context(), `WITH RECURSIVE number (n) AS (SELECT CAST($1 AS BIGINT) UNION ALL SELECT n + 1 FROM number WHERE n + 1 < $2)
+		_, err := tx.Exec(t.Context(), `WITH RECURSIVE number (n) AS (SELECT CAST($1 AS BIGINT) UNION ALL SELECT n + 1 FROM number WHERE n + 1 < $2)
 			INSERT INTO notes (name, value) SELECT CAST(n AS TEXT), '' FROM number`, int64(from), int64(from+n))
 		if err == nil && d.Engine() == "postgres" {
-			err = tx.Exec(t.Context(), "SELECT pg_stat_force_next_flush()")
+			_, err = tx.Exec(t.Context(), "SELECT pg_stat_force_next_flush()")
 		}
 		return err
 	}))
@@ -71,7 +71,7 @@ func TestAnalyzeDoesNotWait(t *testing.T) {
 		"INSERT INTO aside.grown SELECT generate_series(1, 5000)"))
 	addNotes(t, d, 0, 1000)
 	must(t, d.Write(ctx, func(tx *db.Tx) error {
-		if err := tx.Exec(ctx, "LOCK TABLE notes IN SHARE UPDATE EXCLUSIVE MODE"); err != nil {
+		if _, err := tx.Exec(ctx, "LOCK TABLE notes IN SHARE UPDATE EXCLUSIVE MODE"); err != nil {
 			return err
 		}
 		if _, err := d.AnalyzeGrown(ctx); err != nil {

@@ -152,7 +152,7 @@ func (d *DB) Ping(ctx context.Context) error {
 
 // Query reads concurrently with the writers. SQLite's driver compiles a text each
 // time, so its statements are cached; the PostgreSQL driver caches them itself.
-func (d *DB) Query(ctx context.Context, text string, args ...any) (Rows, error) {
+func (d *DB) Query(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
 	if st := d.compiled(ctx, text); st != nil {
 		return st.QueryContext(ctx, args...)
 	}
@@ -160,7 +160,7 @@ func (d *DB) Query(ctx context.Context, text string, args ...any) (Rows, error) 
 }
 
 // QueryRow is Query for one row.
-func (d *DB) QueryRow(ctx context.Context, text string, args ...any) Scanner {
+func (d *DB) QueryRow(ctx context.Context, text string, args ...any) *sql.Row {
 	if st := d.compiled(ctx, text); st != nil {
 		return st.QueryRowContext(ctx, args...)
 	}
@@ -204,7 +204,7 @@ func (d *DB) Statements() (list []string) {
 }
 
 // Collect reads every row of a query with scan.
-func Collect[T any](rows Rows, err error, scan func(Scanner) (T, error)) ([]T, error) {
+func Collect[T any](rows *sql.Rows, err error, scan func(Scanner) (T, error)) ([]T, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -222,14 +222,6 @@ func Collect[T any](rows Rows, err error, scan func(Scanner) (T, error)) ([]T, e
 
 // Scanner is a row, of one or of many.
 type Scanner interface{ Scan(dest ...any) error }
-
-// Rows are the rows of a query.
-type Rows interface {
-	Scanner
-	Next() bool
-	Err() error
-	Close() error
-}
 
 // ReadError adds what was read to an error of Query or QueryRow, and translates
 // it into an error of this package; ErrNotFound stays as it is.

@@ -34,6 +34,8 @@ type dialect interface {
 	keyShare(t string) string
 	// begin opens a write transaction.
 	begin(ctx context.Context, d *DB) (transaction, error)
+	// insert adds rows to a table and returns which of them are new.
+	insert(ctx context.Context, tx *Tx, t *Table, rows [][]any) ([]bool, error)
 	// classify turns a driver's error into a failure.
 	classify(err error) failure
 }
@@ -49,16 +51,9 @@ const (
 
 // transaction is an open write transaction of an engine.
 type transaction interface {
-	exec(ctx context.Context, text string, args ...any) (changed int64, err error)
-	query(ctx context.Context, text string, args ...any) (Rows, error)
-	queryRow(ctx context.Context, text string, args ...any) Scanner
-	// queue runs a statement at the next flush, or at once.
-	queue(ctx context.Context, s statement) error
-	flush(ctx context.Context) error
-	queued() bool
-	// reads reports whether a queued statement has a reader.
-	reads() bool
-	// commit runs the queued statements and commits.
+	exec(ctx context.Context, text string, args ...any) (sql.Result, error)
+	query(ctx context.Context, text string, args ...any) (*sql.Rows, error)
+	queryRow(ctx context.Context, text string, args ...any) *sql.Row
 	commit(ctx context.Context) error
 	rollback(ctx context.Context)
 }
@@ -93,6 +88,22 @@ func (sqliteDialect) begin(ctx context.Context, d *DB) (transaction, error) {
 	return t, nil
 }
 
+func (sqliteDialect) insert(ctx context.Context, tx *Tx, t *Table, rows [][]any) ([]bool, error) {
+	added := make([]bool, len(rows))
+	for i, row := range rows {
+		res, err := tx.Exec(ctx, t.one, row...)
+		if err != nil {
+			return nil, err
+		}
+		n, err := res.RowsAffected()
+		if err != nil {
+			return nil, err
+		}
+		added[i] = n == 1
+	}
+	return added, nil
+}
+
 func (sqliteDialect) classify(err error) failure {
 	if errors.Is(err, sql.ErrConnDone) {
 		return broken
@@ -114,15 +125,11 @@ func (sqliteDialect) classify(err error) failure {
 // canceled: the driver would start a goroutine for each.
 type sqliteTransaction struct{ w *sqliteWriter }
 
-func (t *sqliteTransaction) exec(_ context.Context, text string, args ...any) (int64, error) {
-	res, err := t.w.exec(text, args)
-	if err != nil {
-		return 0, err
-	}
-	return res.RowsAffected()
+func (t *sqliteTransaction) exec(_ context.Context, text string, args ...any) (sql.Result, error) {
+	return t.w.exec(text, args)
 }
 
-func (t *sqliteTransaction) query(ctx context.Context, text string, args ...any) (Rows, error) {
+func (t *sqliteTransaction) query(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
 	ctx = context.WithoutCancel(ctx)
 	st, err := t.w.prepared(ctx, text)
 	if err != nil {
@@ -131,26 +138,7 @@ func (t *sqliteTransaction) query(ctx context.Context, text string, args ...any)
 	return st.QueryContext(ctx, args...)
 }
 
-func (t *sqliteTransaction) queue(ctx context.Context, s statement) error {
-	if s.read != nil {
-		rows, err := t.query(ctx, s.text, s.args...)
-		if err != nil {
-			return err
-		}
-		return s.read(rows)
-	}
-	n, err := t.exec(ctx, s.text, s.args...)
-	if err == nil && s.count != nil {
-		err = s.count(n)
-	}
-	return err
-}
-
-func (t *sqliteTransaction) flush(context.Context) error { return nil }
-func (t *sqliteTransaction) queued() bool                { return false }
-func (t *sqliteTransaction) reads() bool                 { return false }
-
-func (t *sqliteTransaction) queryRow(ctx context.Context, text string, args ...any) Scanner {
+func (t *sqliteTransaction) queryRow(ctx context.Context, text string, args ...any) *sql.Row {
 	ctx = context.WithoutCancel(ctx)
 	st, err := t.w.prepared(ctx, text)
 	if err != nil {
@@ -192,6 +180,39 @@ func (pgDialect) migration(text string) string {
 	return strings.NewReplacer("{{bytewise}}", `COLLATE "C"`, " {{narrow}}", "").Replace(text)
 }
 
+func (pgDialect) begin(ctx context.Context, d *DB) (transaction, error) {
+	tx, err := d.writer.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	return pgTransaction{tx}, nil
+}
+
+func (pgDialect) insert(ctx context.Context, tx *Tx, t *Table, rows [][]any) ([]bool, error) {
+	found, err := tx.Query(ctx, t.many, arrays(t.columns, rows)...)
+	keys, err := Collect(found, err, scanKeys(t.keys))
+	if err != nil {
+		return nil, err
+	}
+	added := make([]bool, len(rows))
+	if len(keys) == len(rows) { // usually no key is taken
+		for i := range added {
+			added[i] = true
+		}
+		return added, nil
+	}
+	fresh := make(map[string]bool, len(keys))
+	for _, k := range keys {
+		fresh[k] = true
+	}
+	for i, row := range rows {
+		key := t.keyOf(row)
+		added[i] = fresh[key]
+		delete(fresh, key) // of two equal keys in one call, the first is the new row
+	}
+	return added, nil
+}
+
 func (pgDialect) classify(err error) failure {
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return broken // for any reason by which the server refused the connection
@@ -208,3 +229,20 @@ func (pgDialect) classify(err error) failure {
 	}
 	return failed
 }
+
+type pgTransaction struct{ tx *sql.Tx }
+
+func (t pgTransaction) exec(ctx context.Context, text string, args ...any) (sql.Result, error) {
+	return t.tx.ExecContext(ctx, text, args...)
+}
+
+func (t pgTransaction) query(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
+	return t.tx.QueryContext(ctx, text, args...)
+}
+
+func (t pgTransaction) queryRow(ctx context.Context, text string, args ...any) *sql.Row {
+	return t.tx.QueryRowContext(ctx, text, args...)
+}
+
+func (t pgTransaction) commit(context.Context) error { return t.tx.Commit() }
+func (t pgTransaction) rollback(context.Context)     { _ = t.tx.Rollback() }

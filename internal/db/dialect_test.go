@@ -51,7 +51,7 @@ func TestOneTextForBothEngines(t *testing.T) {
 
 func run(t *testing.T, tx *db.Tx, text string, args ...any) {
 	t.Helper()
-	if err := tx.Exec(t.Context(), text, args...); err != nil {
+	if _, err := tx.Exec(t.Context(), text, args...); err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
 }

@@ -23,7 +23,6 @@ const (
 	pgConnections = 16
 	pgLanesMax    = 4
 	pgIdle        = 5 * time.Minute
-	pgStatements  = 2048 // that a connection keeps prepared: more than there are
 )
 
 // IsPostgres reports whether a database is named by a PostgreSQL URL.
@@ -42,12 +41,11 @@ func (d *DB) openPostgres(ctx context.Context, o Options) error {
 	cfg.RuntimeParams["application_name"] = "porteira"
 	cfg.RuntimeParams["lock_timeout"] = "10s"
 	cfg.RuntimeParams["idle_in_transaction_session_timeout"] = "60s"
-	cfg.StatementCacheCapacity = pgStatements
 	n := o.Connections
 	if n == 0 {
 		n = pgConnections
 	}
-	pool := stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(connected))
+	pool := stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(encodeArrays))
 	pool.SetMaxOpenConns(n)
 	pool.SetMaxIdleConns(n)
 	pool.SetConnMaxIdleTime(pgIdle)

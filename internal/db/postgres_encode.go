@@ -1,6 +1,7 @@
 package db
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -95,7 +96,7 @@ func appendElement[V ~string | ~[]byte](b []byte, v V) []byte {
 }
 
 // encodeArrays makes a connection encode parameters that are arrays.
-func encodeArrays(c *pgx.Conn) {
+func encodeArrays(_ context.Context, c *pgx.Conn) error {
 	types := c.TypeMap()
 	types.TryWrapEncodePlanFuncs = slices.Insert(types.TryWrapEncodePlanFuncs, 0, func(value any) (pgtype.WrappedEncodePlanNextSetter, any, bool) {
 		if v, ok := value.(array); ok {
@@ -103,4 +104,5 @@ func encodeArrays(c *pgx.Conn) {
 		}
 		return nil, nil, false
 	})
+	return nil
 }

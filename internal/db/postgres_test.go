@@ -105,7 +105,7 @@ func TestKilledConnectionIsUnavailable(t *testing.T) {
 		if err := setNote(ctx, tx, "killed", "1"); err != nil {
 			return err
 		}
-		err := tx.Exec(ctx, "SELECT pg_terminate_backend(pg_backend_pid())")
+		_, err := tx.Exec(ctx, "SELECT pg_terminate_backend(pg_backend_pid())")
 		return err
 	})
 	if !errors.Is(err, db.ErrUnavailable) {

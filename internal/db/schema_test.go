@@ -122,7 +122,7 @@ func write(t testing.TB, d *db.DB, texts ...string) error {
 	t.Helper()
 	return d.Write(t.Context(), func(tx *db.Tx) error {
 		for _, text := range texts {
-			if err := tx.Exec(t.Context(), text); err != nil {
+			if _, err := tx.Exec(t.Context(), text); err != nil {
 				return err
 			}
 		}
@@ -140,7 +140,7 @@ func must(t testing.TB, err error) {
 
 // setNote writes a note within a transaction.
 func setNote(ctx context.Context, tx *db.Tx, name, value string) error {
-	err := tx.Exec(ctx, "INSERT INTO notes (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = $2", name, value)
+	_, err := tx.Exec(ctx, "INSERT INTO notes (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = $2", name, value)
 	return err
 }
 

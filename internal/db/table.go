@@ -20,7 +20,6 @@ type Table struct {
 	one     string
 	some    string // for SQLite: someRows rows, one after another
 	many    string
-	strict  string // many, for rows that must all be new
 }
 
 // someRows is how many rows one INSERT of SQLite adds, if there are as many and all must be new: so
@@ -51,34 +50,12 @@ func NewTable(name string, keys []string, columns ...Column) *Table {
 	t.one = head + "VALUES (" + strings.Join(params, ", ") + ") ON CONFLICT DO NOTHING"
 	row := "(" + strings.Repeat("?, ", len(columns)-1) + "?)"
 	t.some = head + "VALUES " + strings.Repeat(row+", ", someRows-1) + row + " ON CONFLICT DO NOTHING"
-	t.strict = head + "SELECT * FROM unnest(" + strings.Join(lists, ", ") + ")"
-	t.many = t.strict + " ON CONFLICT DO NOTHING RETURNING " + strings.Join(keys, ", ")
+	t.many = head + "SELECT * FROM unnest(" + strings.Join(lists, ", ") + ") ON CONFLICT DO NOTHING RETURNING " + strings.Join(keys, ", ")
 	return t
 }
 
 // One is the text that inserts one row.
 func (t *Table) One() string { return t.one }
-
-// added reports which of rows were inserted, by their keys.
-func (t *Table) added(rows [][]any, keys []string) []bool {
-	added := make([]bool, len(rows))
-	if len(keys) == len(rows) { // usually no key is taken
-		for i := range added {
-			added[i] = true
-		}
-		return added
-	}
-	fresh := make(map[string]bool, len(keys))
-	for _, k := range keys {
-		fresh[k] = true
-	}
-	for i, row := range rows {
-		key := t.keyOf(row)
-		added[i] = fresh[key]
-		delete(fresh, key) // of two equal keys in one call, the first is the new row
-	}
-	return added
-}
 
 // keyOf is the key of a row to insert.
 func (t *Table) keyOf(row []any) string {
@@ -93,7 +70,6 @@ func (t *Table) keyOf(row []any) string {
 // row and one for many. Its parameters are the keys, the new values, and the
 // values that the condition compares with.
 type RowUpdate struct {
-	table     string
 	keys      []Column
 	columns   []Column // of all parameters
 	one, many string
@@ -114,7 +90,7 @@ func NewRowIncrease(table string, keys, add []Column) *RowUpdate {
 }
 
 func newRowUpdate(table string, keys, set, checks []Column, condition string, to func(name, value string) string) *RowUpdate {
-	u := &RowUpdate{table: table, keys: keys, columns: slices.Concat(keys, set, checks)}
+	u := &RowUpdate{keys: keys, columns: slices.Concat(keys, set, checks)}
 	var sets, setsOf, where, join, lists, names, returning []string
 	conditionOf := condition
 	for i, c := range u.columns {
@@ -141,27 +117,9 @@ func newRowUpdate(table string, keys, set, checks []Column, condition string, to
 	return u
 }
 
-// missed are the indexes of the rows that were not updated; keys are those that were.
-func (u *RowUpdate) missed(rows [][]any, keys []string) (missed []int) {
-	if len(keys) == len(rows) {
-		return nil
-	}
-	matched := make(map[string]bool, len(keys))
-	for _, k := range keys {
-		matched[k] = true
-	}
-	for i, row := range rows {
-		if !matched[keyText(row[:len(u.keys)])] {
-			missed = append(missed, i)
-		}
-	}
-	return missed
-}
-
 // KeySelect is a SELECT of rows by their keys: one text for one key and one for
 // many.
 type KeySelect struct {
-	table     string
 	keys      []Column
 	one, many string
 	some      string // for SQLite: someKeys keys, one after another
@@ -176,7 +134,7 @@ const someKeys = 64
 // as " AND t.state = 'pending'", narrows the rows; order follows ORDER BY, and
 // is the order in which rows are locked.
 func NewKeySelect(columns, table string, keys []Column, condition, order string) *KeySelect {
-	s := &KeySelect{table: table, keys: keys}
+	s := &KeySelect{keys: keys}
 	var where, join, lists, names []string
 	for i, c := range keys {
 		param, name := fmt.Sprintf("$%d", i+1), fmt.Sprintf("v%d", i+1)
@@ -276,26 +234,32 @@ func scanKeys(columns []Column) func(Scanner) (string, error) {
 }
 
 // Counter is a table of counters, each named by a key. A counter without a row is at zero.
-type Counter struct{ table, one string }
+type Counter struct {
+	columns   []Column // the key, the value
+	one, many string
+}
 
-// NewCounter builds the text that adds to a counter.
+// NewCounter builds the texts that add to one counter and to many.
 func NewCounter(table string, key, value Column) *Counter {
 	head := "INSERT INTO " + table + " AS t (" + key.Name + ", " + value.Name + ") "
 	tail := " ON CONFLICT (" + key.Name + ") DO UPDATE SET " + value.Name + " = t." + value.Name + " + excluded." + value.Name +
 		" RETURNING " + key.Name + ", " + value.Name
-	return &Counter{table, head + "VALUES ($1, $2)" + tail}
+	return &Counter{
+		columns: []Column{key, value},
+		one:     head + "VALUES ($1, $2)" + tail,
+		many:    head + "SELECT * FROM unnest($1::" + key.Kind + "[], $2::" + value.Kind + "[])" + tail,
+	}
 }
 
 // RowDelete is a DELETE of single rows, each named by its keys.
 type RowDelete struct {
-	table     string
 	keys      []Column
 	one, many string
 }
 
 // NewRowDelete builds both texts.
 func NewRowDelete(table string, keys []Column) *RowDelete {
-	d := &RowDelete{table: table, keys: keys}
+	d := &RowDelete{keys: keys}
 	var where, lists, names []string
 	for i, c := range keys {
 		where = append(where, fmt.Sprintf("%s = $%d", c.Name, i+1))

@@ -124,9 +124,8 @@ func TestInsertNew(t *testing.T) {
 	})
 }
 
-// QueueNew of many rows, which share COMMIT's round trip: each is stored, or none if one is not new or
-// is rejected, wherever it is. The error is known: nothing was committed.
-func TestQueueNew(t *testing.T) {
+// InsertNew of many rows: each is stored, or none if one is not new or is rejected, wherever it is.
+func TestInsertNewMany(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, d *db.DB) {
 		const n = 2*db.SomeRows + 3
@@ -136,10 +135,7 @@ func TestQueueNew(t *testing.T) {
 				rows[i] = item(1, int64(i), fmt.Sprint("word ", i), int64(i)+1)
 			}
 			change(rows)
-			return d.Write(t.Context(), func(tx *db.Tx) error {
-				tx.QueueNew(itemTable, rows)
-				return nil
-			})
+			return d.Write(t.Context(), func(tx *db.Tx) error { return tx.InsertNew(t.Context(), itemTable, rows...) })
 		}
 		count := func() (stored int64) {
 			must(t, d.QueryRow(t.Context(), "SELECT count(*) FROM items").Scan(&stored))
@@ -288,8 +284,7 @@ func TestRowsTogetherAreRowsOneByOne(t *testing.T) {
 					"select":  func(r *rapid.T) { selectSome(t.Context(), r, tx, m) },
 					"delete": func(r *rapid.T) {
 						keys := drawKeys(r)
-						tx.QueueDelete(itemDelete, keys)
-						if err := tx.Flush(); err != nil {
+						if err := tx.Delete(t.Context(), itemDelete, keys...); err != nil {
 							r.Fatal(err)
 						}
 						for _, key := range keys {

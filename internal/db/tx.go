@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,10 +23,8 @@ type Tx struct {
 	// Now is the time of everything that this transaction writes, in UTC.
 	Now time.Time
 
-	db  *DB
-	t   transaction
-	ctx context.Context
-	err error // the first one of a queued statement
+	db *DB
+	t  transaction
 }
 
 // Write runs work in a write transaction and commits it. If the engine reports a
@@ -70,7 +69,7 @@ func (d *DB) writeOnce(ctx context.Context, work func(tx *Tx) error) (err error)
 	if err != nil {
 		return d.translateOf(ctx, err)
 	}
-	tx := &Tx{Now: d.env.Clock.Now(), db: d, t: t, ctx: ctx}
+	tx := &Tx{Now: d.env.Clock.Now(), db: d, t: t}
 	done := false
 	defer func() {
 		if !done { // an error, or a panic of work
@@ -78,9 +77,6 @@ func (d *DB) writeOnce(ctx context.Context, work func(tx *Tx) error) (err error)
 		}
 	}()
 	if err := work(tx); err != nil {
-		return d.translateOf(ctx, err)
-	}
-	if err := tx.settle(); err != nil {
 		return d.translateOf(ctx, err)
 	}
 	if err := d.env.InjectCommit(env.BeforeCommit); err != nil {
@@ -120,15 +116,6 @@ func (d *DB) translate(err error) error {
 	}
 }
 
-// settle runs the queued statements that have readers, which may refuse. The others share the round
-// trip of COMMIT.
-func (tx *Tx) settle() error {
-	for tx.err == nil && tx.t.reads() {
-		_ = tx.Flush()
-	}
-	return tx.err
-}
-
 // translateCommit is translate for COMMIT, whose outcome is unknown if the
 // connection broke. SQLite has rolled back, or says so.
 func (d *DB) translateCommit(err error) error {
@@ -138,30 +125,19 @@ func (d *DB) translateCommit(err error) error {
 	return d.translate(err)
 }
 
+// Exec runs a statement.
+func (tx *Tx) Exec(ctx context.Context, text string, args ...any) (sql.Result, error) {
+	return tx.t.exec(ctx, text, args...)
+}
+
 // Query reads rows within the transaction.
-func (tx *Tx) Query(ctx context.Context, text string, args ...any) (Rows, error) {
-	if err := tx.Flush(); err != nil {
-		return nil, err
-	}
+func (tx *Tx) Query(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
 	return tx.t.query(ctx, text, args...)
 }
 
 // QueryRow reads one row within the transaction.
-func (tx *Tx) QueryRow(ctx context.Context, text string, args ...any) Scanner {
-	if err := tx.Flush(); err != nil {
-		return failedRow{err}
-	}
+func (tx *Tx) QueryRow(ctx context.Context, text string, args ...any) *sql.Row {
 	return tx.t.queryRow(ctx, text, args...)
-}
-
-type failedRow struct{ error }
-
-func (r failedRow) Scan(...any) error { return r.error }
-
-// Exec runs a statement.
-func (tx *Tx) Exec(ctx context.Context, text string, args ...any) error {
-	_, err := tx.ExecCount(ctx, text, args...)
-	return err
 }
 
 // ExecOne runs a statement that must change exactly one row; else ErrConflict.
@@ -175,62 +151,123 @@ func (tx *Tx) ExecOne(ctx context.Context, text string, args ...any) error {
 
 // ExecCount runs a statement and counts the rows that it changed.
 func (tx *Tx) ExecCount(ctx context.Context, text string, args ...any) (int64, error) {
-	if err := tx.Flush(); err != nil {
+	res, err := tx.Exec(ctx, text, args...)
+	if err != nil {
 		return 0, err
 	}
-	return tx.t.exec(ctx, text, args...)
+	return res.RowsAffected()
 }
 
 // Insert adds rows to t, except those whose unique key is taken, and returns
 // which are new.
 func (tx *Tx) Insert(ctx context.Context, t *Table, rows ...[]any) (added []bool, err error) {
-	err = tx.now(ctx, func() {
-		tx.QueueInsert(t, rows, func(list []bool) error {
-			added = list
-			return nil
-		})
-	})
-	return added, err
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	return tx.db.dialect.insert(ctx, tx, t, rows)
 }
 
 // InsertNew adds rows that must all be new; else ErrConflict.
 func (tx *Tx) InsertNew(ctx context.Context, t *Table, rows ...[]any) error {
-	added, err := tx.Insert(ctx, t, rows...)
-	if err == nil && slices.Contains(added, false) {
-		err = fmt.Errorf("%w: %s", ErrConflict, t.name)
+	for ; !tx.db.dialect.bulk() && len(rows) >= someRows; rows = rows[someRows:] {
+		n, err := tx.ExecCount(ctx, t.some, slices.Concat(rows[:someRows]...)...)
+		if err != nil {
+			return err
+		}
+		if n != someRows {
+			return fmt.Errorf("%w: %s", ErrConflict, t.name)
+		}
 	}
-	return err
+	added, err := tx.Insert(ctx, t, rows...)
+	if err != nil {
+		return err
+	}
+	for _, fresh := range added {
+		if !fresh {
+			return fmt.Errorf("%w: %s", ErrConflict, t.name)
+		}
+	}
+	return nil
 }
 
 // Update changes rows, each named by its own keys, and returns the indexes of
 // those that match no row. No two rows may have the same keys.
 func (tx *Tx) Update(ctx context.Context, u *RowUpdate, rows ...[]any) (missed []int, err error) {
-	err = tx.now(ctx, func() {
-		tx.QueueUpdate(u, rows, func(list []int) error {
-			missed = list
-			return nil
-		})
-	})
-	return missed, err
+	if tx.db.dialect.bulk() && len(rows) > 1 {
+		return tx.updateTogether(ctx, u, rows)
+	}
+	for i, row := range rows {
+		n, err := tx.ExecCount(ctx, u.one, row...)
+		if err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			missed = append(missed, i)
+		}
+	}
+	return missed, nil
 }
 
-// now runs what queue queues. Its error does not end the transaction.
-func (tx *Tx) now(ctx context.Context, queue func()) error {
-	if err := tx.Flush(); err != nil {
+func (tx *Tx) updateTogether(ctx context.Context, u *RowUpdate, rows [][]any) (missed []int, err error) {
+	found, err := tx.Query(ctx, u.many, arrays(u.columns, rows)...)
+	keys, err := Collect(found, err, scanKeys(u.keys))
+	if err != nil {
+		return nil, err
+	}
+	matched := make(map[string]bool, len(keys))
+	for _, k := range keys {
+		matched[k] = true
+	}
+	for i, row := range rows {
+		if !matched[keyText(row[:len(u.keys)])] {
+			missed = append(missed, i)
+		}
+	}
+	return missed, nil
+}
+
+// Add adds to counters, and returns their new values by key. Each of rows is a key and what is added to
+// its counter; no two have the same key. The counters are locked in the order of rows.
+func (tx *Tx) Add(ctx context.Context, c *Counter, rows ...[]any) (map[string]int64, error) {
+	values := make(map[string]int64, len(rows))
+	scan := func(r Scanner) (none struct{}, err error) {
+		var key []byte
+		var value int64
+		err = r.Scan(&key, &value)
+		values[string(key)] = value
+		return none, err
+	}
+	if tx.db.dialect.bulk() && len(rows) > 1 {
+		added, err := tx.Query(ctx, c.many, arrays(c.columns, rows)...)
+		_, err = Collect(added, err, scan)
+		return values, err
+	}
+	for _, row := range rows {
+		added, err := tx.Query(ctx, c.one, row...)
+		if _, err = Collect(added, err, scan); err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
+}
+
+// Delete removes the rows with the given keys.
+func (tx *Tx) Delete(ctx context.Context, d *RowDelete, keys ...[]any) error {
+	if tx.db.dialect.bulk() && len(keys) > 1 {
+		_, err := tx.Exec(ctx, d.many, arrays(d.keys, keys)...)
 		return err
 	}
-	queue()
-	if tx.err == nil {
-		tx.Fail("", tx.t.flush(ctx))
+	for _, key := range keys {
+		if _, err := tx.Exec(ctx, d.one, key...); err != nil {
+			return err
+		}
 	}
-	err := tx.err
-	tx.err = nil
-	return err
+	return nil
 }
 
 // Reader is a [Tx], or a [DB] for selects that lock nothing.
 type Reader interface {
-	Query(ctx context.Context, text string, args ...any) (Rows, error)
+	Query(ctx context.Context, text string, args ...any) (*sql.Rows, error)
 	engine() dialect
 }
 
@@ -244,14 +281,12 @@ func Select[T any](ctx context.Context, tx Reader, s *KeySelect, keys [][]any, s
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	if tx.engine().bulk() && len(keys) > 1 {
-		rows, err := tx.Query(ctx, s.text(tx.engine(), true), arrays(s.keys, keys)...)
+	engine := tx.engine()
+	if engine.bulk() && len(keys) > 1 {
+		rows, err := tx.Query(ctx, s.text(engine, true), arrays(s.keys, keys)...)
 		return Collect(rows, err, scan)
 	}
-	return selectEach(ctx, tx, s, keys, scan)
-}
-
-func selectEach[T any](ctx context.Context, tx Reader, s *KeySelect, keys [][]any, scan func(Scanner) (T, error)) (list []T, err error) {
+	var list []T
 	for ; len(keys) >= someKeys; keys = keys[someKeys:] {
 		rows, err := tx.Query(ctx, s.some, slices.Concat(keys[:someKeys]...)...)
 		some, err := Collect(rows, err, scan)
@@ -260,7 +295,7 @@ func selectEach[T any](ctx context.Context, tx Reader, s *KeySelect, keys [][]an
 		}
 		list = append(list, some...)
 	}
-	text := s.text(tx.engine(), false)
+	text := s.text(engine, false)
 	for _, key := range keys {
 		rows, err := tx.Query(ctx, text, key...)
 		some, err := Collect(rows, err, scan)

@@ -24,7 +24,7 @@ func TestStatementErrorsAreNotRetried(t *testing.T) {
 			runs := 0
 			err := d.Write(t.Context(), func(tx *db.Tx) error {
 				runs++
-				err := tx.Exec(t.Context(), text)
+				_, err := tx.Exec(t.Context(), text)
 				return err
 			})
 			if err == nil || errors.Is(err, db.ErrUnavailable) || errors.Is(err, db.ErrRetry) || runs != 1 {

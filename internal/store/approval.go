@@ -1,8 +1,8 @@
 package store
 
 import (
-	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/porteira/porteira/internal/actor"
@@ -50,17 +50,8 @@ var approvalTable = newTable("approvals", []string{"merchant_id", "payout_id", "
 
 var approvalHash = approvalTable.hashOf("merchant_id", "payout_id", "number", "action", "actor", "reason", "needed", "created_at")
 
-var approvals = &rows[numberedKey, Approval]{
-	table:   approvalTable,
-	key:     func(v *Approval) numberedKey { return numberedKey{Ref{v.Merchant, v.Payout}, v.Number} },
-	compare: func(a, b *Approval) int { return cmp.Compare(a.Number, b.Number) },
-	opened:  func(keys *db.Keyring, v *Approval) { v.forged = !approvalHash.authentic(keys, v, v.mac) },
-	sealing: func(keys *db.Keyring, v *Approval) { v.mac = approvalHash.mac(keys, v) },
-}
-
 // The lock of the payout, which is taken before, covers its rows too.
-var approvalsOfPayout = indexBy(approvals, func(v *Approval) Ref { return Ref{v.Merchant, v.Payout} },
-	approvalTable.selectBy("t.merchant_id, t.payout_id, t.number", "merchant_id", "payout_id").ReadOnly(), nil)
+var approvalsOfPayout = approvalTable.selectBy("t.merchant_id, t.payout_id, t.number", "merchant_id", "payout_id").ReadOnly()
 
 func scanApproval(keys *db.Keyring) func(r db.Scanner) (Approval, error) {
 	return func(r db.Scanner) (Approval, error) {
@@ -73,12 +64,28 @@ func scanApproval(keys *db.Keyring) func(r db.Scanner) (Approval, error) {
 
 // Approvals reads the actions on a payout that needs approval, which the operation loads.
 func (n *Needs) Approvals(merchant, payout payment.ID) {
-	approvalsOfPayout.need(n, Ref{merchant, payout})
+	n.approvals = append(n.approvals, Ref{merchant, payout})
+}
+
+func (l *Loaded) loadApprovals(ctx context.Context, tx *db.Tx, n *Needs) error {
+	list, err := db.Select(ctx, tx, approvalsOfPayout, keysOf(n.approvals), scanApproval(tx.Keys()))
+	for i := range list {
+		l.addApproval(list[i])
+	}
+	return err
+}
+
+func (l *Loaded) addApproval(v Approval) {
+	if l.approvals == nil {
+		l.approvals = map[Ref][]Approval{}
+	}
+	ref := Ref{v.Merchant, v.Payout}
+	l.approvals[ref] = append(l.approvals[ref], v)
 }
 
 // Approvals are the actions on a loaded payout that needs approval, in order.
 func (l *Loaded) Approvals(merchant, payout payment.ID) []Approval {
-	return approvalsOfPayout.list(l, Ref{merchant, payout})
+	return l.approvals[Ref{merchant, payout}]
 }
 
 // ApprovalsForged reports whether a row about the approval of a loaded payout, or the payout, was
@@ -96,7 +103,21 @@ func (l *Loaded) ApprovalsForged(merchant, payout payment.ID) bool {
 // number and the time of the transaction.
 func (c *Changes) AddApproval(v Approval) {
 	v.Number, v.CreatedAt = int64(len(c.l.Approvals(v.Merchant, v.Payout))), c.l.now
-	approvals.add(c, v)
+	c.l.addApproval(v)
+	c.newApprovals = append(c.newApprovals, v)
+	c.count++
+}
+
+func (c *Changes) saveApprovals(ctx context.Context, tx *db.Tx) error {
+	rows := make([][]any, len(c.newApprovals))
+	for i := range c.newApprovals {
+		c.newApprovals[i].mac = approvalHash.mac(tx.Keys(), &c.newApprovals[i])
+		rows[i] = approvalTable.row(&c.newApprovals[i])
+	}
+	if err := tx.InsertNew(ctx, approvalTable.insert, rows...); err != nil {
+		return fmt.Errorf("approvals: %w", err)
+	}
+	return nil
 }
 
 // Approvals reads the actions on a payout that needs approval, in order.
@@ -113,7 +134,7 @@ func (s *Store) ApprovalsOf(ctx context.Context, merchant payment.ID, payouts []
 	for i, id := range payouts {
 		refs[i] = Ref{merchant, id}
 	}
-	list, err := db.Select(ctx, s.db, approvalsOfPayout.keys, keysOf(refs), scanApproval(s.Keys()))
+	list, err := db.Select(ctx, s.db, approvalsOfPayout, keysOf(refs), scanApproval(s.Keys()))
 	counts := make(map[payment.ID]payment.Approvals, len(payouts))
 	for i := range list {
 		counts[list[i].Payout] = list[i].addTo(counts[list[i].Payout])

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -68,35 +69,40 @@ func (c *Changes) AddAttempt(a Attempt) {
 }
 
 // saveAttempts writes the attempts, each once, when it has ended.
-func (c *Changes) saveAttempts(tx *db.Tx) {
-	if len(c.attempts) == 0 {
-		return
+func (c *Changes) saveAttempts(ctx context.Context, tx *db.Tx) error {
+	rows := make([][]any, len(c.attempts))
+	for i := range c.attempts {
+		rows[i] = attemptTable.row(&c.attempts[i])
 	}
-	tx.QueueInsert(attemptTable.insert, attemptTable.rows(c.attempts), func(added []bool) error {
-		type key struct {
-			Ref
+	added, err := tx.Insert(ctx, attemptTable.insert, rows...)
+	if err != nil {
+		return fmt.Errorf("attempts: %w", err)
+	}
+	type key struct {
+		Ref
 
-			number int
+		number int
+	}
+	seen := map[key]bool{} // the first end stays, also of two in one commit
+	var ended [][]any
+	for i := range added {
+		a := &c.attempts[i]
+		if k := (key{Ref{a.Merchant, a.Delivery}, a.Number}); !added[i] && !seen[k] {
+			seen[k] = true
+			ended = append(ended, attemptUpdate.row(a))
 		}
-		seen := map[key]bool{} // the first end stays, also of two in one commit
-		var ended [][]any
-		for i := range added {
-			a := &c.attempts[i]
-			if k := (key{Ref{a.Merchant, a.Delivery}, a.Number}); !added[i] && !seen[k] {
-				seen[k] = true
-				ended = append(ended, attemptUpdate.row(a))
-			}
-		}
-		tx.QueueUpdate(attemptUpdate.RowUpdate, ended, nil)
-		return nil
-	})
+	}
+	if _, err := tx.Update(ctx, attemptUpdate.RowUpdate, ended...); err != nil {
+		return fmt.Errorf("attempts: %w", err)
+	}
+	return nil
 }
 
 // recordCutOff records, without an end, the attempts that a process had in flight when it died. It
 // locks their deliveries first: if the process is alive after all and returns some meanwhile, those
 // were not attempted.
 func (tx *Tx) recordCutOff(ctx context.Context, node payment.ID) error {
-	err := tx.Exec(ctx, "INSERT INTO delivery_attempts ("+attemptTable.names()+") SELECT "+attemptUnderWay+
+	_, err := tx.Exec(ctx, "INSERT INTO delivery_attempts ("+attemptTable.names()+") SELECT "+attemptUnderWay+
 		" FROM deliveries d WHERE d.claimed_by = $1 AND length(d.claimed_by) > 0"+tx.ForUpdate()+" ON CONFLICT DO NOTHING", node[:])
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"maps"
 	"strconv"
 	"time"
@@ -118,8 +119,7 @@ func (s *Store) Administer(ctx context.Context, by actor.Author, work func(tx *A
 		if err := work(tx); err != nil {
 			return err
 		}
-		appendAudit(t, tx.entries)
-		return nil
+		return appendAudit(ctx, t, tx.entries)
 	})
 }
 
@@ -137,7 +137,9 @@ func (tx *AdminTx) record(noun, action string, merchant payment.ID, subject stri
 }
 
 // saveAudit appends the entries to the chain. Its lock is the last one of a commit.
-func (c *Changes) saveAudit(tx *db.Tx) { appendAudit(tx, c.audit) }
+func (c *Changes) saveAudit(ctx context.Context, tx *db.Tx) error {
+	return appendAudit(ctx, tx, c.audit)
+}
 
 func newAudit(by actor.Author, noun, action string, merchant payment.ID, subject string, before, after fields) AuditEntry {
 	before, after = maps.Clone(before), maps.Clone(after)
@@ -155,38 +157,29 @@ func newAudit(by actor.Author, noun, action string, merchant payment.ID, subject
 var lastAudit = "SELECT " + auditTable.selected + " FROM audit t ORDER BY t.number DESC LIMIT 1"
 
 // appendAudit appends entries to the chain, one transaction at a time.
-func appendAudit(tx *db.Tx, entries []AuditEntry) {
+func appendAudit(ctx context.Context, tx *db.Tx, entries []AuditEntry) error {
 	if len(entries) == 0 {
-		return
-	}
-	tx.QueueQuery("audit", "SELECT number FROM audit WHERE number = 1"+tx.ForUpdate(), nil, func(rows db.Rows) error {
-		first, err := collectNumber(rows, nil)
-		if err == nil && first == 0 {
-			err = ErrNotFound
-		}
-		return err
-	})
-	tx.QueueQuery("audit", lastAudit, nil, func(rows db.Rows) error {
-		last, err := db.Collect(rows, nil, scanAudit)
-		if err == nil && len(last) == 0 {
-			err = ErrNotFound
-		}
-		if err != nil {
-			return err
-		}
-		head := last[0]
-		for i := range entries {
-			e := &entries[i]
-			if e.Actor == "" {
-				return errNoAuthor
-			}
-			e.CreatedAt = tx.Now
-			e.follow(&head, tx.Keys())
-			head = *e
-		}
-		tx.QueueNew(auditTable.insert, auditTable.rows(entries))
 		return nil
-	})
+	}
+	var first int64
+	if err := tx.QueryRow(ctx, "SELECT number FROM audit WHERE number = 1"+tx.ForUpdate()).Scan(&first); err != nil {
+		return fmt.Errorf("store: audit: %w", err)
+	}
+	head, err := scanAudit(tx.QueryRow(ctx, lastAudit))
+	if err != nil {
+		return fmt.Errorf("store: audit: %w", err)
+	}
+	rows := make([][]any, len(entries))
+	for i := range entries {
+		e := &entries[i]
+		if e.Actor == "" {
+			return errNoAuthor
+		}
+		e.CreatedAt = tx.Now
+		e.follow(&head, tx.Keys())
+		head, rows[i] = *e, auditTable.row(e)
+	}
+	return tx.InsertNew(ctx, auditTable.insert, rows...)
 }
 
 // fields are the fields of what was changed, as JSON values. Members of objects are named with a

@@ -244,47 +244,44 @@ type loadedCases struct {
 	stoppedAccounts  map[string]bool     // likewise
 }
 
-func (l *Loaded) loadCases(tx *db.Tx, n *Needs) {
-	if len(n.cases)+len(n.casesAbout) == 0 {
-		return
+func (l *Loaded) loadCases(ctx context.Context, tx *db.Tx, n *Needs) error {
+	overpaid := l.overpaidDisputed(n)
+	if len(n.cases)+len(n.casesAbout)+len(overpaid) == 0 {
+		return nil
 	}
-	l.cases.begin()
-	add := func(list []Case) {
+	l.cases = loadedCases{rows: map[Ref]Case{}, decisions: map[Ref][]Decision{}}
+	for _, ref := range overpaid { // rare; the balances, which were locked before, protect them
+		rows, err := tx.Query(ctx, casesAbout, ref.Merchant[:], ref.ID[:], string(CaseOverpaid))
+		list, err := db.Collect(rows, err, scanCase)
+		if err != nil {
+			return err
+		}
 		for i := range list {
 			l.cases.rows[Ref{list[i].Merchant, list[i].ID}] = list[i]
 		}
 	}
-	db.QueueSelect(tx, openCasesAbout, keysOf(n.casesAbout), scanCase, add)
-	db.QueueSelect(tx, caseByID, keysOf(n.cases), scanCase, add)
-	db.QueueSelect(tx, decisionsByCase, keysOf(n.cases), scanDecision, func(decisions []Decision) {
-		for i := range decisions {
-			sum := decisions[i].hash(tx.Keys())
-			decisions[i].Changed = !hmac.Equal(sum[:], decisions[i].Hash)
-			ref := Ref{decisions[i].Merchant, decisions[i].Case}
-			l.cases.decisions[ref] = append(l.cases.decisions[ref], decisions[i])
-		}
-	})
-}
-
-// followCases reads the cases about unapplied money of pay-ins whose disputes are needed. The balances,
-// which were locked before, protect them.
-func (l *Loaded) followCases(tx *db.Tx, n *Needs) {
-	for _, ref := range l.disputedPayins(n) {
-		l.cases.begin()
-		db.QueueCollect(tx, "cases", casesAbout, []any{ref.Merchant[:], ref.ID[:], string(CaseOverpaid)}, scanCase, func(list []Case) {
-			for i := range list {
-				if of := (Ref{list[i].Merchant, list[i].ID}); l.cases.rows[of].ID.IsZero() {
-					l.cases.rows[of] = list[i]
-				}
-			}
-		})
+	about, err := db.Select(ctx, tx, openCasesAbout, keysOf(n.casesAbout), scanCase)
+	if err != nil {
+		return err
 	}
-}
-
-func (l *loadedCases) begin() {
-	if l.rows == nil {
-		l.rows, l.decisions = map[Ref]Case{}, map[Ref][]Decision{}
+	for i := range about {
+		l.cases.rows[Ref{about[i].Merchant, about[i].ID}] = about[i]
 	}
+	list, err := db.Select(ctx, tx, caseByID, keysOf(n.cases), scanCase)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		l.cases.rows[Ref{list[i].Merchant, list[i].ID}] = list[i]
+	}
+	decisions, err := db.Select(ctx, tx, decisionsByCase, keysOf(n.cases), scanDecision)
+	for i := range decisions {
+		sum := decisions[i].hash(tx.Keys())
+		decisions[i].Changed = !hmac.Equal(sum[:], decisions[i].Hash)
+		ref := Ref{decisions[i].Merchant, decisions[i].Case}
+		l.cases.decisions[ref] = append(l.cases.decisions[ref], decisions[i])
+	}
+	return err
 }
 
 // Case is a loaded case; false if there is none.
@@ -390,7 +387,7 @@ func (c *Changes) closeCases(by caseClosing) {
 
 // saveCases closes cases that were open before, and adds the new ones, which are
 // closed in memory.
-func (c *Changes) saveCases(tx *db.Tx) {
+func (c *Changes) saveCases(ctx context.Context, tx *db.Tx) error {
 	// In the order of their keys, as every table is locked.
 	slices.SortStableFunc(c.cases.closed, compareClosings)
 	closed := slices.CompactFunc(c.cases.closed, func(a, b caseClosing) bool { return compareClosings(a, b) == 0 })
@@ -406,9 +403,16 @@ func (c *Changes) saveCases(tx *db.Tx) {
 	for i := range c.cases.opened {
 		opened = append(opened, caseTable.row(&c.cases.opened[i]))
 	}
-	tx.QueueUpdate(caseClose.RowUpdate, byID, nil)
-	tx.QueueUpdate(casesOfSubject.RowUpdate, bySubject, nil)
-	tx.QueueInsert(caseTable.insert, opened, nil)
+	if _, err := tx.Update(ctx, caseClose.RowUpdate, byID...); err != nil {
+		return fmt.Errorf("cases: %w", err)
+	}
+	if _, err := tx.Update(ctx, casesOfSubject.RowUpdate, bySubject...); err != nil {
+		return fmt.Errorf("cases: %w", err)
+	}
+	if _, err := tx.Insert(ctx, caseTable.insert, opened...); err != nil {
+		return fmt.Errorf("cases: %w", err)
+	}
+	return nil
 }
 
 // payoutsStopped is a condition in SQL: a case that stops the payouts of a merchant is

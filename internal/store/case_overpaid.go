@@ -1,6 +1,8 @@
 package store
 
 import (
+	"slices"
+
 	"github.com/porteira/porteira/internal/payment"
 )
 
@@ -37,6 +39,12 @@ func (v *Case) Rest(amount cents) Case {
 func (v *Case) MayBeOf(receipt payment.ID) bool {
 	of := v.Params[receiptParam]
 	return of == "" || of == receipt.String()
+}
+
+// overpaidDisputed are the pay-ins whose disputes were loaded, and of one of whose payments more was
+// received than was applied to them.
+func (l *Loaded) overpaidDisputed(n *Needs) []Ref {
+	return slices.DeleteFunc(l.disputedPayins(n), func(ref Ref) bool { return !l.overpaid[ref] })
 }
 
 // WrittenOff is what operators have written off of the surplus of a payment, or of all payments if

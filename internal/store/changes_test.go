@@ -307,7 +307,7 @@ func TestCaseClosings(t *testing.T) {
 					if n, err := tx.ExecCount(t.Context(), "DELETE FROM cases WHERE closed_at = 0 AND id <> $1", id[:]); n != 2 || err != nil {
 						t.Errorf("%s, opened %s: %d other cases are open, %v", name, opened, n, err)
 					}
-					err := tx.Exec(t.Context(), "DELETE FROM cases")
+					_, err := tx.Exec(t.Context(), "DELETE FROM cases")
 					return err
 				})
 			}

@@ -155,47 +155,42 @@ func (l *loadedCharges) add(v Charge) {
 	}
 }
 
-func (l *Loaded) loadCharges(tx *db.Tx, n *Needs) {
-	l.queueCharges(tx, n.charges.ids)
-	if len(n.charges.due) == 0 {
-		return
+// chargesOf are the pay-ins whose charges are needed, once they are loaded.
+func (l *Loaded) chargesOf(n *Needs) []Ref {
+	ids := slices.Clone(n.charges.ids)
+	for _, key := range n.charges.byExternal {
+		if ref, ok := l.payins.byExternal[key]; ok && !slices.Contains(ids, ref) {
+			ids = append(ids, ref)
+		}
+	}
+	return ids
+}
+
+func (l *Loaded) loadCharges(ctx context.Context, tx *db.Tx, n *Needs) error {
+	list, err := db.Select(ctx, tx, chargeByPayin, keysOf(l.chargesOf(n)), scanCharge)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		l.charges.add(list[i])
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(n.charges.due), dueCharges.compare) {
 		state := ""
 		if k.followed {
 			state = " AND t.state = '" + string(ChargeFollowed) + "'"
 		}
-		text := "SELECT " + chargeTable.selected + ` FROM charges t WHERE t.account = $1 AND t.next_at > 0 AND t.next_at <= $2` + state + `
-			ORDER BY t.next_at LIMIT $3` + tx.SkipLocked()
-		db.QueueCollect(tx, "charges", text, []any{k.account, micros(tx.Now), n.charges.due[k]}, scanCharge, func(list []Charge) {
-			for i := range list {
-				l.charges.add(list[i])
-				l.charges.due[k] = append(l.charges.due[k], list[i].Ref())
-			}
-		})
-	}
-}
-
-// followCharges reads the charges of pay-ins that were read by their external ids.
-func (l *Loaded) followCharges(tx *db.Tx, n *Needs) { l.queueCharges(tx, l.chargesByExternal(n)) }
-
-func (l *Loaded) chargesByExternal(n *Needs) (payins []Ref) {
-	for _, key := range n.charges.byExternal {
-		if ref, ok := l.payins.byExternal[key]; ok && !slices.Contains(n.charges.ids, ref) {
-			payins = append(payins, ref)
+		rows, err := tx.Query(ctx, "SELECT "+chargeTable.selected+` FROM charges t WHERE t.account = $1 AND t.next_at > 0 AND t.next_at <= $2`+state+`
+			ORDER BY t.next_at LIMIT $3`+tx.SkipLocked(), k.account, micros(tx.Now), n.charges.due[k])
+		list, err := db.Collect(rows, err, scanCharge)
+		if err != nil {
+			return err
+		}
+		for i := range list {
+			l.charges.add(list[i])
+			l.charges.due[k] = append(l.charges.due[k], list[i].Ref())
 		}
 	}
-	return payins
-}
-
-func (l *Loaded) queueCharges(tx *db.Tx, payins []Ref) {
-	if len(payins) > 0 {
-		db.QueueSelect(tx, chargeByPayin, keysOf(payins), scanCharge, func(list []Charge) {
-			for i := range list {
-				l.charges.add(list[i])
-			}
-		})
-	}
+	return nil
 }
 
 // ChargedAt reports whether a pay-in, whose charges are loaded, was tried at an account.
@@ -253,8 +248,8 @@ func (c *Changes) SetCharge(v Charge) {
 	c.count++
 }
 
-func (c *Changes) saveCharges(tx *db.Tx) {
-	saveRows(tx, chargeUpdate, c.charges, (*Charge).key, chargeTable, c.newCharges)
+func (c *Changes) saveCharges(ctx context.Context, tx *db.Tx) error {
+	return saveRows(ctx, tx, "charges", chargeUpdate, c.charges, (*Charge).key, chargeTable, c.newCharges)
 }
 
 // ChargeOf reads the work on the last charge of a pay-in; ErrNotFound if it has none, as its

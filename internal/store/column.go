@@ -75,15 +75,6 @@ func (t *tableOf[T]) row(v *T) []any {
 	return row
 }
 
-// rows are a list in the form of Insert.
-func (t *tableOf[T]) rows(list []T) [][]any {
-	rows := make([][]any, len(list))
-	for i := range list {
-		rows[i] = t.row(&list[i])
-	}
-	return rows
-}
-
 // scan reads the selected columns into v, and further ones into more.
 func (t *tableOf[T]) scan(r db.Scanner, v *T, more ...any) error {
 	return r.Scan(append(t.dests(v, len(more)), more...)...)
@@ -99,9 +90,6 @@ func (t *tableOf[T]) dests(v *T, more int) []any {
 	}
 	return dest
 }
-
-// read reads the selected columns of a row.
-func (t *tableOf[T]) read(r db.Scanner) (v T, err error) { return v, t.scan(r, &v) }
 
 // scanDue is scan of a row that waits for a worker or is listed. If a value cannot be decoded, the row is
 // damaged, and its other values are read: an error would stop the rows beside it.

@@ -13,18 +13,18 @@ import (
 // rows to read and lock, due rows to claim, and capacity to claim rows that the commit itself makes
 // due. The file of each noun has its methods.
 type Needs struct {
-	sets     []any // see slot
 	payins   payinNeeds
 	payouts  payoutNeeds
 	sends    []Ref    // payouts
 	sending  []string // accounts
 	charges  chargeNeeds
 	receipts []*payment.Receipt
+	disputes []disputeKey
 	disputed []ExternalRef // pay-ins
 
 	disputedPayins []Ref
 	answers        []DueAnswers
-	receivables    []ExternalRef // of pay-ins
+	receivables    receivableNeeds
 	notices        noticeNeeds
 	feeds          feedNeeds
 	endpoints      endpointNeeds
@@ -36,6 +36,7 @@ type Needs struct {
 	found          []ExternalRef
 	consents       []consentKey
 	counters       []CounterKey
+	approvals      []Ref // payouts
 	refunds        refundNeeds
 	batches        batchNeeds
 	capacity       Capacity
@@ -45,34 +46,36 @@ type Needs struct {
 // of earlier decisions of the same commit, as if they were committed. A decision
 // changes rows only through [Changes], never the values that a method returns.
 type Loaded struct {
-	sets     []any // see slot
 	now      time.Time
 	newID    func() payment.ID
 	keys     *db.Keyring
 	inserted map[payment.ID]bool // new rows whose unique key was unused
 	orders   []NewOrder          // those of them that are orders
 
-	payins     loadedPayins
-	payouts    loadedPayouts
-	sends      map[Ref][]Send
-	sendsOf    map[Ref]bool // payouts whose sends are read
-	sending    map[string]bool
-	charges    loadedCharges
-	answers    loadedAnswers
-	endpoints  loadedEndpoints
-	deliveries loadedDeliveries
-	notices    []*Notice
-	feeds      map[FeedKey]Feed
-	nodes      loadedNodes
-	balances   map[payment.ID]*balances
-	cases      loadedCases
-	found      loadedFound
-	consents   loadedConsents
-	counters   Counters
-	refunds    loadedRefunds
-	batches    loadedBatches
-	capacity   Capacity
-	later      []func(context.Context) error // reads that take more round trips
+	payins      loadedPayins
+	payouts     loadedPayouts
+	sends       map[Ref][]Send
+	sending     map[string]bool
+	charges     loadedCharges
+	disputes    map[disputeKey]payment.Dispute
+	received    map[Ref]cents // of pay-ins whose disputes were loaded
+	overpaid    map[Ref]bool  // those of them that got a payment of more than was applied of it
+	answers     loadedAnswers
+	endpoints   loadedEndpoints
+	receivables map[Ref]Receivable
+	deliveries  loadedDeliveries
+	notices     []*Notice
+	feeds       map[FeedKey]Feed
+	nodes       loadedNodes
+	balances    map[payment.ID]*balances
+	cases       loadedCases
+	found       loadedFound
+	consents    loadedConsents
+	counters    Counters
+	approvals   map[Ref][]Approval
+	refunds     loadedRefunds
+	batches     loadedBatches
+	capacity    Capacity
 }
 
 // Now is the time of the transaction, UTC.
@@ -94,46 +97,52 @@ func (l *Loaded) due(claimedBy payment.ID, at time.Time) bool {
 type Changes struct {
 	l *Loaded
 
-	payins        []payinChange
-	payouts       []payoutChange
-	released      []Ref                 // payouts whose reference is unused again
-	refusals      map[ExternalRef]error // of their requests
-	sends         []Send
-	newSends      []Send
-	charges       []Charge
-	newCharges    []Charge
-	answers       []answerRow
-	newAnswers    []answerRow
-	parked        []parkedRow
-	cases         caseChanges
-	decisions     []Decision
-	retries       retries
-	notices       []Notice
-	feeds         []Feed
-	newFound      []FoundTransfer
-	found         []FoundTransfer
-	newConsents   []Consent
-	refunds       []refundChange
-	newRefunds    []refundRow
-	parts         []payment.RefundPart
-	newParts      []payment.RefundPart
-	terms         []termRow        // of the search index
-	searched      []searchPosition // of the search index
-	batches       []batchChange
-	newBatches    []batchRow
-	endpoints     endpointChanges
-	deliveries    []Delivery
-	newDeliveries []Delivery // of events that exist
-	moved         []Delivery // to another endpoint or URL
-	due           int        // deliveries that were made due in order
-	attempts      []Attempt
-	nodes         nodeChanges
-	settings      []setting
-	uncounted     map[CounterKey]limits.Count // no longer counted by limits
-	postings      []posting
-	events        []pendingEvent
-	audit         []AuditEntry
-	count         int
+	payins         []payinChange
+	payouts        []payoutChange
+	released       []Ref                 // payouts whose reference is unused again
+	refusals       map[ExternalRef]error // of their requests
+	sends          []Send
+	newSends       []Send
+	charges        []Charge
+	newCharges     []Charge
+	receipts       []*payment.Receipt
+	disputes       []payment.Dispute
+	newDispute     []payment.Dispute
+	answers        []answerRow
+	newAnswers     []answerRow
+	receivables    []Receivable
+	newReceivables []Receivable
+	parked         []parkedRow
+	cases          caseChanges
+	decisions      []Decision
+	retries        retries
+	notices        []Notice
+	feeds          []Feed
+	newFound       []FoundTransfer
+	found          []FoundTransfer
+	newConsents    []Consent
+	refunds        []refundChange
+	newRefunds     []refundRow
+	parts          []payment.RefundPart
+	newParts       []payment.RefundPart
+	terms          []termRow        // of the search index
+	searched       []searchPosition // of the search index
+	batches        []batchChange
+	newBatches     []batchRow
+	endpoints      endpointChanges
+	deliveries     []Delivery
+	newDeliveries  []Delivery // of events that exist
+	moved          []Delivery // to another endpoint or URL
+	due            int        // deliveries that were made due in order
+	attempts       []Attempt
+	nodes          nodeChanges
+	settings       []setting
+	newApprovals   []Approval
+	uncounted      map[CounterKey]limits.Count // no longer counted by limits
+	postings       []posting
+	events         []pendingEvent
+	audit          []AuditEntry
+	count          int
 }
 
 // retries are rows that were given up, and are processed again.
@@ -197,93 +206,37 @@ func (s *Store) apply(ctx context.Context, tx *db.Tx, n *Needs, capacity Capacit
 	if err := decide(l, c); err != nil {
 		return Outcome{}, err
 	}
-	return c.save(tx)
+	return c.save(ctx, tx)
 }
 
-// rowSets are the tables of a commit, in the order in which they are locked. Those whose rows may be
-// named by other rows follow the balances: they are locked after all others.
-var rowSets = []rowSet{
-	&steps{loads: (*Loaded).loadNodes, follows: (*Loaded).followNodes, saves: (*Changes).saveNodes}, // a node that was declared dead claims nothing
-	&steps{saves: (*Changes).saveSettings},
-	&steps{loads: (*Loaded).loadFeeds, saves: (*Changes).saveFeeds},
-	&steps{loads: (*Loaded).insertPayins},
-	&steps{loads: (*Loaded).insertPayouts},
-	&steps{loads: (*Loaded).insertReceipts},
-	&steps{follows: (*Loaded).insertNotices},
-	&steps{saves: (*Changes).saveParked},
-	&steps{loads: (*Loaded).loadPayins, saves: (*Changes).savePayins},
-	&steps{loads: (*Loaded).loadPayouts, saves: (*Changes).savePayouts},
-	&steps{loads: (*Loaded).loadSends, saves: (*Changes).saveSends},
-	&steps{loads: (*Loaded).loadSending},
-	&steps{loads: (*Loaded).loadEndpoints},
-	&steps{loads: (*Loaded).loadDeliveries, follows: (*Loaded).loadDeliveryCases},
-	&steps{follows: (*Loaded).followDispatches},
-	&steps{follows: (*Loaded).followShared},
-	&steps{loads: (*Loaded).loadNotices},
-	&steps{loads: (*Loaded).loadBalances},
-	&steps{loads: (*Loaded).loadCounters},
-	&steps{loads: (*Loaded).loadCharges, follows: (*Loaded).followCharges, saves: (*Changes).saveCharges},
-	receipts, receiptsOfPayin,
-	disputes, disputesOfPayin,
-	&steps{loads: (*Loaded).loadAnswers, follows: (*Loaded).followAnswers, saves: (*Changes).saveAnswers},
-	receivables, receivablesOfPayin,
-	&steps{saves: (*Changes).saveCases},
-	&steps{saves: (*Changes).saveNotices},
-	&steps{saves: (*Changes).saveEndpoints},
-	&steps{saves: (*Changes).saveDeliveries},
-	&steps{saves: (*Changes).saveMoved},
-	&steps{saves: (*Changes).saveNewDeliveries},
-	&steps{saves: (*Changes).saveStopped},
-	&steps{saves: (*Changes).saveAttempts},
-	&steps{saves: (*Changes).savePostings},
-	&steps{saves: (*Changes).saveCounters},
-	approvals, approvalsOfPayout,
-	&steps{loads: (*Loaded).loadCases, follows: (*Loaded).followCases},
-	&steps{loads: (*Loaded).loadFound, saves: (*Changes).saveFound},
-	&steps{loads: (*Loaded).loadConsents, saves: (*Changes).saveConsents},
-	&steps{loads: (*Loaded).loadRefunds, follows: (*Loaded).followRefunds, saves: (*Changes).saveRefunds},
-	&steps{loads: (*Loaded).loadBatches, saves: (*Changes).saveBatches},
-	&steps{saves: (*Changes).saveSearch},
-	&steps{saves: (*Changes).saveDecisions},
-	&steps{saves: (*Changes).saveEvents}, // their counters are locked late
-	&steps{saves: (*Changes).saveAudit},  // its chain is locked last
-}
-
-// load inserts unique keys and reads and locks rows, and then those that follow from them: in two round
-// trips.
+// load inserts unique keys and then reads and locks rows.
 func load(ctx context.Context, tx *db.Tx, n *Needs, capacity Capacity) (*Loaded, error) {
 	l := &Loaded{now: tx.Now, newID: tx.NewID, keys: tx.Keys(), inserted: make(map[payment.ID]bool, len(n.payins.fresh)), capacity: capacity.clone()}
-	for _, set := range rowSets {
-		set.load(tx, n, l)
-	}
-	if err := tx.Flush(); err != nil {
-		return nil, err
-	}
-	for _, set := range rowSets {
-		set.follow(tx, n, l)
-	}
-	for tx.Queued() {
-		_ = tx.Flush()
-	}
-	if err := tx.Flush(); err != nil {
-		return nil, err
-	}
-	for _, read := range l.later {
-		if err := read(ctx); err != nil {
+	for _, step := range []func(context.Context, *db.Tx, *Needs) error{
+		l.loadNodes, // a node that was declared dead claims nothing
+		l.loadFeeds,
+		l.insertPayins, l.insertPayouts, l.insertReceipts, l.insertNotices,
+		l.loadPayins, l.loadPayouts, l.loadSends, l.loadSending, l.loadCharges, l.loadDisputes, l.loadAnswers, l.loadReceivables, l.loadEndpoints, l.loadDeliveries, l.loadDispatches, l.loadShared, l.loadNotices,
+		l.loadBalances, l.loadCounters, l.loadApprovals, l.loadCases, l.loadFound, l.loadConsents, l.loadRefunds, l.loadBatches,
+	} {
+		if err := step(ctx, tx, n); err != nil {
 			return nil, err
 		}
 	}
 	return l, nil
 }
 
-// save writes all changes, and reads the numbers of the events, in one round trip; the events share
-// that of COMMIT.
-func (c *Changes) save(tx *db.Tx) (out Outcome, err error) {
-	for _, set := range rowSets {
-		set.save(tx, c)
-	}
-	if err := tx.Flush(); err != nil {
-		return Outcome{}, err
+// save writes all changes. The counters of events are locked late, and the chain of the audit last.
+func (c *Changes) save(ctx context.Context, tx *db.Tx) (out Outcome, err error) {
+	for _, step := range []func(context.Context, *db.Tx) error{
+		c.saveNodes, c.saveSettings, c.saveFeeds,
+		c.saveParked, c.savePayins, c.savePayouts, c.saveSends, c.saveCharges, c.saveReceipts, c.saveDisputes, c.saveAnswers, c.saveReceivables, c.saveCases, c.saveNotices,
+		c.saveEndpoints, c.saveDeliveries, c.saveMoved, c.saveNewDeliveries, c.saveStopped, c.saveAttempts, c.savePostings, c.saveCounters, c.saveApprovals, c.saveFound, c.saveConsents, c.saveRefunds, c.saveBatches, c.saveSearch,
+		c.saveDecisions, c.saveEvents, c.saveAudit,
+	} {
+		if err := step(ctx, tx); err != nil {
+			return Outcome{}, err
+		}
 	}
 	return c.outcome(), nil
 }
@@ -309,19 +262,22 @@ func (c *Changes) outcome() Outcome {
 // inWaves saves changes of rows, each row at most once per call. Every version of a row
 // is written, even if it changes twice in one commit: an UPDATE is guarded by the version
 // that it replaces, so a decision on a stale row fails the commit.
-func inWaves[C any, K comparable](list []C, key func(*C) K, save func([]C)) {
+func inWaves[C any](list []C, ref func(*C) Ref, save func([]C) error) error {
 	for len(list) > 0 {
 		wave, rest := make([]C, 0, len(list)), []C(nil)
-		seen := make(map[K]bool, len(list))
+		seen := make(map[Ref]bool, len(list))
 		for i := range list {
-			if k := key(&list[i]); seen[k] {
+			if r := ref(&list[i]); seen[r] {
 				rest = append(rest, list[i])
 			} else {
-				seen[k] = true
+				seen[r] = true
 				wave = append(wave, list[i])
 			}
 		}
-		save(wave)
+		if err := save(wave); err != nil {
+			return err
+		}
 		list = rest
 	}
+	return nil
 }

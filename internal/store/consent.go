@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -38,6 +39,11 @@ var consentTable = newTable("consents", []string{"account", "external_id"},
 // Rows are never changed, and a row is added under the lock of its payout.
 var consentByKey = consentTable.selectBy("t.account, t.external_id", "account", "external_id").ReadOnly()
 
+func scanConsent(r db.Scanner) (Consent, error) {
+	var v Consent
+	return v, consentTable.scan(r, &v)
+}
+
 // consentKey names a consent.
 type consentKey struct{ account, externalID string }
 
@@ -70,28 +76,34 @@ func (l *loadedConsents) note(v Consent) {
 }
 
 // loadConsents runs after the lock of the payouts, so it sees rows that were committed meanwhile.
-func (l *Loaded) loadConsents(tx *db.Tx, n *Needs) {
+func (l *Loaded) loadConsents(ctx context.Context, tx *db.Tx, n *Needs) error {
 	if len(n.consents) == 0 {
-		return
+		return nil
 	}
 	l.consents = newLoadedConsents()
-	db.QueueSelect(tx, consentByKey, keysOf(n.consents), consentTable.read, func(list []Consent) {
-		for i := range list {
-			l.consents.add(list[i])
-		}
-	})
+	list, err := db.Select(ctx, tx, consentByKey, keysOf(n.consents), scanConsent)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		l.consents.add(list[i])
+	}
 	read := map[string]bool{}
 	for _, k := range n.consents {
 		if read[k.account] {
 			continue
 		}
 		read[k.account] = true
-		db.QueueCollect(tx, "consents", newestConsent, []any{k.account}, consentTable.read, func(newest []Consent) {
-			for i := range newest {
-				l.consents.note(newest[i])
-			}
-		})
+		rows, err := tx.Query(ctx, newestConsent, k.account)
+		newest, err := db.Collect(rows, err, scanConsent)
+		if err != nil {
+			return err
+		}
+		for i := range newest {
+			l.consents.note(newest[i])
+		}
 	}
+	return nil
 }
 
 var newestConsent = "SELECT " + consentTable.selected + ` FROM consents t WHERE t.account = $1
@@ -122,8 +134,15 @@ func (c *Changes) AddConsent(v Consent) {
 	c.count++
 }
 
-func (c *Changes) saveConsents(tx *db.Tx) {
-	tx.QueueNew(consentTable.insert, consentTable.rows(c.newConsents))
+func (c *Changes) saveConsents(ctx context.Context, tx *db.Tx) error {
+	rows := make([][]any, len(c.newConsents))
+	for i := range c.newConsents {
+		rows[i] = consentTable.row(&c.newConsents[i])
+	}
+	if err := tx.InsertNew(ctx, consentTable.insert, rows...); err != nil {
+		return fmt.Errorf("consents: %w", err)
+	}
+	return nil
 }
 
 var newestConsentBefore = "SELECT " + consentTable.selected + ` FROM consents t WHERE t.account = $1 AND t.created_at < $2
@@ -133,13 +152,13 @@ var newestConsentBefore = "SELECT " + consentTable.selected + ` FROM consents t 
 // transfer, just before a time, UTC. Rows are never changed, so the result stays true.
 func (s *Store) AskedConsent(ctx context.Context, account string, before time.Time) (bool, error) {
 	rows, err := s.db.Query(ctx, newestConsentBefore, account, before.UnixMicro())
-	list, err := db.Collect(rows, err, consentTable.read)
+	list, err := db.Collect(rows, err, scanConsent)
 	return len(list) == 1 && list[0].State == ConsentGiven, s.db.ReadError("consents", err)
 }
 
 // AsksConsent is [Loaded.AsksConsent], read without a commit.
 func (s *Store) AsksConsent(ctx context.Context, account string) (bool, error) {
 	rows, err := s.db.Query(ctx, newestConsent, account)
-	list, err := db.Collect(rows, err, consentTable.read)
+	list, err := db.Collect(rows, err, scanConsent)
 	return len(list) == 1 && list[0].State == ConsentGiven, s.db.ReadError("consents", err)
 }

@@ -44,7 +44,7 @@ func edited(t *testing.T, s *store.Store, set string, then func(keyID string)) {
 		keyID, restore = "other", "UPDATE credentials SET key_id = 'k' WHERE key_id = 'other'"
 	}
 	exec := func(text string) {
-		write(t, s, func(tx *store.AdminTx) error { return tx.Exec(t.Context(), text) })
+		write(t, s, func(tx *store.AdminTx) error { _, err := tx.Exec(t.Context(), text); return err })
 	}
 	exec("DROP TABLE IF EXISTS kept")
 	exec("CREATE TABLE kept AS SELECT * FROM credentials WHERE key_id = 'k'")

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -110,33 +112,37 @@ func (c *Changes) AddDecision(d Decision) {
 // saveDecisions appends the decisions to the chains of their merchants. Others wait for the counter
 // of the merchant's events, which is locked right after: without that lock, one of many concurrent
 // decisions could lose every race for the next number.
-func (c *Changes) saveDecisions(tx *db.Tx) {
-	list := c.decisions
-	slices.SortStableFunc(list, func(a, b Decision) int { return payment.CompareIDs(a.Merchant, b.Merchant) })
-	for len(list) > 0 {
-		merchant := list[0].Merchant
-		end := slices.IndexFunc(list, func(d Decision) bool { return d.Merchant != merchant })
-		if end < 0 {
-			end = len(list)
+func (c *Changes) saveDecisions(ctx context.Context, tx *db.Tx) error {
+	heads := map[payment.ID]Decision{}
+	slices.SortStableFunc(c.decisions, func(a, b Decision) int { return payment.CompareIDs(a.Merchant, b.Merchant) })
+	rows := make([][]any, len(c.decisions))
+	for i := range c.decisions {
+		d := &c.decisions[i]
+		head, known := heads[d.Merchant]
+		if !known {
+			if _, err := lockEvents(ctx, tx, d.Merchant); err != nil {
+				return fmt.Errorf("last decision: %w", err)
+			}
+			var err error
+			head, err = scanDecision(tx.QueryRow(ctx, lastDecision, d.Merchant[:]))
+			if err != nil && !errors.Is(db.NotFound(err), ErrNotFound) {
+				return fmt.Errorf("last decision: %w", err)
+			}
 		}
-		of := list[:end]
-		list = list[end:]
-		lockEvents(tx, merchant, func(int64) {})
-		db.QueueCollect(tx, "last decision", lastDecision, []any{merchant[:]}, scanDecision, func(found []Decision) {
-			var head Decision
-			for i := range found {
-				head = found[i]
-			}
-			for i := range of {
-				d := &of[i]
-				d.Number, d.PreviousHash = head.Number+1, head.Hash
-				sum := d.hash(tx.Keys())
-				d.Hash = sum[:]
-				head = *d
-			}
-			tx.QueueInsert(decisionTable.insert, decisionTable.rows(of), allOrRetry)
-		})
+		d.Number, d.PreviousHash = head.Number+1, head.Hash
+		sum := d.hash(tx.Keys())
+		d.Hash = sum[:]
+		heads[d.Merchant] = *d
+		rows[i] = decisionTable.row(d)
 	}
+	added, err := tx.Insert(ctx, decisionTable.insert, rows...)
+	if err == nil && slices.Contains(added, false) {
+		err = db.ErrRetry
+	}
+	if err != nil {
+		return fmt.Errorf("decisions: %w", err)
+	}
+	return nil
 }
 
 var lastDecision = "SELECT " + decisionTable.selected + " FROM decisions t WHERE t.merchant_id = $1 ORDER BY t.number DESC LIMIT 1"

@@ -4,7 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"slices"
+	"fmt"
 	"time"
 
 	"github.com/porteira/porteira/internal/db"
@@ -166,85 +166,82 @@ func (l *loadedDeliveries) add(d *Delivery) Ref {
 	return ref
 }
 
-func (l *Loaded) loadDeliveries(tx *db.Tx, n *Needs) {
-	if len(n.deliveries.ids) > 0 {
-		db.QueueSelect(tx, deliveryByID, keysOf(n.deliveries.ids), scanDelivery, func(list []*Delivery) {
-			for _, d := range list {
-				l.deliveries.add(d)
-			}
-		})
+func (l *Loaded) loadDeliveries(ctx context.Context, tx *db.Tx, n *Needs) error {
+	list, err := db.Select(ctx, tx, deliveryByID, keysOf(n.deliveries.ids), scanDelivery)
+	if err != nil {
+		return err
+	}
+	for _, d := range list {
+		l.deliveries.add(d)
 	}
 	for _, p := range n.deliveries.pending {
-		text := "SELECT " + deliveryTable.selected + ` FROM deliveries t WHERE t.merchant_id = $1 AND t.subject_id = $2 AND t.url = $3
-			AND t.state = 'pending' ORDER BY t.id` + tx.ForUpdate()
-		db.QueueCollect(tx, "deliveries", text, []any{p.merchant[:], p.subject[:], p.url}, scanDelivery, func(list []*Delivery) {
-			for _, d := range list {
-				ref := l.deliveries.add(d)
-				l.deliveries.pending[p] = append(l.deliveries.pending[p], ref)
-			}
-		})
+		rows, err := tx.Query(ctx, "SELECT "+deliveryTable.selected+` FROM deliveries t WHERE t.merchant_id = $1 AND t.subject_id = $2 AND t.url = $3
+			AND t.state = 'pending' ORDER BY t.id`+tx.ForUpdate(), p.merchant[:], p.subject[:], p.url)
+		list, err := db.Collect(rows, err, scanDelivery)
+		if err != nil {
+			return err
+		}
+		for _, d := range list {
+			ref := l.deliveries.add(d)
+			l.deliveries.pending[p] = append(l.deliveries.pending[p], ref)
+		}
 	}
 	for _, due := range n.deliveries.due {
-		l.loadDueDeliveries(tx, due, n.nodes.claiming)
+		if err := l.loadDueDeliveries(ctx, tx, due, n.nodes.claiming); err != nil {
+			return err
+		}
 	}
+	return l.loadDeliveryCases(ctx, tx, n)
 }
 
 // loadDueDeliveries reads due deliveries, and then their events together.
-func (l *Loaded) loadDueDeliveries(tx *db.Tx, due dueDeliveries, nodes []payment.ID) {
-	text := "SELECT " + deliveryTable.selected + ` FROM deliveries t WHERE t.merchant_id = $1 AND t.next_at > 0 AND t.next_at <= $2
-		ORDER BY t.next_at LIMIT $3` + tx.SkipLocked()
-	db.QueueCollect(tx, "deliveries", text, []any{due.merchant[:], micros(tx.Now), due.limit}, scanDelivery, func(list []*Delivery) {
-		if len(list) == 0 {
-			return
+func (l *Loaded) loadDueDeliveries(ctx context.Context, tx *db.Tx, due dueDeliveries, nodes []payment.ID) error {
+	rows, err := tx.Query(ctx, "SELECT "+deliveryTable.selected+` FROM deliveries t WHERE t.merchant_id = $1 AND t.next_at > 0 AND t.next_at <= $2
+		ORDER BY t.next_at LIMIT $3`+tx.SkipLocked(), due.merchant[:], micros(tx.Now), due.limit)
+	list, err := db.Collect(rows, err, scanDelivery)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	var numbers [][]any
+	seen := map[int64]bool{}
+	for _, d := range list {
+		if !seen[d.EventNumber] {
+			seen[d.EventNumber] = true
+			numbers = append(numbers, []any{due.merchant[:], d.EventNumber})
 		}
-		var numbers [][]any
-		seen := map[int64]bool{}
-		for _, d := range list {
-			if !seen[d.EventNumber] {
-				seen[d.EventNumber] = true
-				numbers = append(numbers, []any{due.merchant[:], d.EventNumber})
-			}
-		}
-		byNumber, damaged := make(map[int64]payment.Event, len(numbers)), map[int64]bool{}
-		db.QueueSelect(tx, eventByNumber, numbers, scanDueEvent(tx.Keys(), damaged), func(events []payment.Event) {
-			for i := range events {
-				byNumber[events[i].Number] = events[i]
-			}
-		})
-		var endpoints []Endpoint
-		if slices.ContainsFunc(list, func(d *Delivery) bool { return !d.Endpoint.IsZero() }) {
-			text := "SELECT " + endpointTable.selected + " FROM webhook_endpoints t WHERE t.merchant_id = $1 ORDER BY t.id"
-			db.QueueCollect(tx, "endpoints", text, []any{due.merchant[:]}, scanEndpoint(tx.Keys()), func(list []Endpoint) { endpoints = list })
-		}
-		l.later = append(l.later, func(ctx context.Context) error {
-			for _, d := range list {
-				d.Event = byNumber[d.EventNumber]
-				ref := l.deliveries.add(d)
-				l.deliveries.rows[ref].Event, l.deliveries.rows[ref].Damaged = d.Event, damaged[d.EventNumber]
-				l.deliveries.due[due.merchant] = append(l.deliveries.due[due.merchant], ref)
-			}
-			return l.directDue(ctx, tx, due, endpoints, nodes)
-		})
-	})
+	}
+	damaged := map[int64]bool{}
+	events, err := db.Select(ctx, tx, eventByNumber, numbers, scanDueEvent(tx.Keys(), damaged))
+	if err != nil {
+		return fmt.Errorf("events of deliveries: %w", err)
+	}
+	byNumber := make(map[int64]payment.Event, len(events))
+	for i := range events {
+		byNumber[events[i].Number] = events[i]
+	}
+	for _, d := range list {
+		d.Event = byNumber[d.EventNumber]
+		ref := l.deliveries.add(d)
+		l.deliveries.rows[ref].Event, l.deliveries.rows[ref].Damaged = d.Event, damaged[d.EventNumber]
+		l.deliveries.due[due.merchant] = append(l.deliveries.due[due.merchant], ref)
+	}
+	return l.loadDueEndpoints(ctx, tx, due, nodes)
 }
 
 // loadDeliveryCases reads which cases of deliveries are open.
-func (l *Loaded) loadDeliveryCases(tx *db.Tx, n *Needs) {
+func (l *Loaded) loadDeliveryCases(ctx context.Context, tx *db.Tx, n *Needs) error {
 	var keys [][]any
 	for _, ref := range n.deliveries.cases {
 		if d := l.deliveries.rows[ref]; d != nil && !d.Case.IsZero() {
 			keys = append(keys, Ref{d.Merchant, d.Case}.key())
 		}
 	}
-	if len(keys) == 0 {
-		return
+	open, err := db.Select(ctx, tx, openCaseByID, keys, scanCase)
+	l.deliveries.openCases = make(map[Ref]Case, len(open))
+	for _, v := range open {
+		l.deliveries.openCases[Ref{v.Merchant, v.ID}] = v
 	}
-	l.deliveries.openCases = make(map[Ref]Case, len(keys))
-	db.QueueSelect(tx, openCaseByID, keys, scanCase, func(open []Case) {
-		for _, v := range open {
-			l.deliveries.openCases[Ref{v.Merchant, v.ID}] = v
-		}
-	})
+	return err
 }
 
 // Delivery is a delivery that was loaded; false if there is none.
@@ -303,14 +300,20 @@ func (c *Changes) RetryDeliveries(merchant payment.ID, event int64, of payment.I
 	c.count++
 }
 
-func (c *Changes) saveDeliveries(tx *db.Tx) {
-	saveRows(tx, deliveryUpdate, c.deliveries, func(d *Delivery) Ref { return Ref{d.Merchant, d.ID} }, deliveryTable, nil)
+func (c *Changes) saveDeliveries(ctx context.Context, tx *db.Tx) error {
+	ref := func(d *Delivery) Ref { return Ref{d.Merchant, d.ID} }
+	if err := saveRows(ctx, tx, "deliveries", deliveryUpdate, c.deliveries, ref, deliveryTable, nil); err != nil {
+		return err
+	}
 	for i := range c.retries.deliveries {
 		d := &c.retries.deliveries[i]
-		tx.QueueExec("deliveries to retry", `UPDATE deliveries SET state = 'pending', next_at = $1, schedule_step = 0, updated_at = $1
-			WHERE merchant_id = $2 AND event_number = $3 AND case_id = $4 AND state = 'exhausted'`,
-			[]any{micros(c.l.now), d.Merchant[:], d.EventNumber, d.Case[:]}, nil)
+		_, err := tx.ExecCount(ctx, `UPDATE deliveries SET state = 'pending', next_at = $1, schedule_step = 0, updated_at = $1
+			WHERE merchant_id = $2 AND event_number = $3 AND case_id = $4 AND state = 'exhausted'`, micros(c.l.now), d.Merchant[:], d.EventNumber, d.Case[:])
+		if err != nil {
+			return fmt.Errorf("deliveries to retry: %w", err)
+		}
 	}
+	return nil
 }
 
 // newDelivery makes the delivery of an event that has its number and body, claimed

@@ -67,7 +67,7 @@ func (tx *Tx) RemoveDeliveries(ctx context.Context, v OldDeliveries, before time
 	if list, err := db.Collect(rows, err, scanID); err != nil || len(list) == 0 {
 		return 0, err
 	}
-	if err := tx.Exec(ctx, `DELETE FROM delivery_attempts WHERE merchant_id = $1 AND delivery_id > $2 AND delivery_id <= $3
+	if _, err := tx.Exec(ctx, `DELETE FROM delivery_attempts WHERE merchant_id = $1 AND delivery_id > $2 AND delivery_id <= $3
 		AND delivery_id IN (SELECT id`+those+")", args...); err != nil {
 		return 0, err
 	}
@@ -85,7 +85,7 @@ const removalStep = 24 * time.Hour
 func (tx *Tx) AllowRemoval(ctx context.Context, before time.Time, kept time.Duration) (allowed time.Time, err error) {
 	// The row must exist before it is locked, so that two callers wait for each
 	// other.
-	err = tx.Exec(ctx, `INSERT INTO settings (name, value) SELECT $1, CAST(created_at - $2 AS TEXT) FROM installation WHERE TRUE
+	_, err = tx.Exec(ctx, `INSERT INTO settings (name, value) SELECT $1, CAST(created_at - $2 AS TEXT) FROM installation WHERE TRUE
 		ON CONFLICT (name) DO NOTHING`, SettingRemoved, kept.Microseconds())
 	if err != nil {
 		return allowed, err

@@ -2,7 +2,7 @@ package store
 
 import (
 	"context"
-	"math"
+	"fmt"
 	"slices"
 	"time"
 
@@ -35,45 +35,42 @@ func (n *Needs) Dispatch(merchant, endpoint payment.ID, events, pending int) {
 	n.endpoints.dispatches = append(n.endpoints.dispatches, dispatchNeed{Ref{merchant, endpoint}, events, pending})
 }
 
-// followDispatches reads them once the endpoints are locked.
-func (l *Loaded) followDispatches(tx *db.Tx, n *Needs) {
+func (l *Loaded) loadDispatches(ctx context.Context, tx *db.Tx, n *Needs) error {
 	for _, v := range n.endpoints.dispatches {
-		if e, ok := l.Endpoint(v.Merchant, v.ID); ok {
-			l.queueDispatch(tx, &e, v)
+		e, ok := l.Endpoint(v.Merchant, v.ID)
+		if !ok {
+			continue
 		}
+		d, err := l.loadDispatch(ctx, tx, &e, v)
+		if err != nil {
+			return fmt.Errorf("dispatch: %w", err)
+		}
+		l.endpoints.dispatches[v.Ref] = d
 	}
+	return nil
 }
 
-func (l *Loaded) queueDispatch(tx *db.Tx, e *Endpoint, v dispatchNeed) {
-	var d Dispatch
-	tx.QueueQuery("dispatch", `SELECT count(*), coalesce(SUM(CASE WHEN p.schedule_step = 0 AND p.event_number <= $4 THEN 1 ELSE 0 END), 0) FROM (
+func (l *Loaded) loadDispatch(ctx context.Context, tx *db.Tx, e *Endpoint, v dispatchNeed) (d Dispatch, err error) {
+	err = tx.QueryRow(ctx, `SELECT count(*), coalesce(SUM(CASE WHEN p.schedule_step = 0 AND p.event_number <= $4 THEN 1 ELSE 0 END), 0) FROM (
 		SELECT t.event_number, t.schedule_step FROM deliveries t WHERE t.merchant_id = $1 AND t.endpoint_id = $2
 		AND length(t.endpoint_id) > 0 AND t.state <> 'delivered' AND t.state = 'pending' ORDER BY t.event_number LIMIT $3) AS p`,
-		[]any{e.Merchant[:], e.ID[:], v.pending, e.CatchUpTo}, func(rows db.Rows) error {
-			_, err := db.Collect(rows, nil, func(r db.Scanner) (none struct{}, err error) { return none, r.Scan(&d.Pending, &d.Untried) })
-			return err
-		})
-	if d.Pending >= v.pending { // known already on SQLite
-		l.endpoints.dispatches[v.Ref] = d
-		return
+		e.Merchant[:], e.ID[:], v.pending, e.CatchUpTo).Scan(&d.Pending, &d.Untried)
+	if err != nil || d.Pending >= v.pending {
+		return d, err
 	}
-	db.QueueCollect(tx, "dispatch", "SELECT "+eventHead+" FROM events e WHERE e.merchant_id = $1 AND e.number > $2 ORDER BY e.number LIMIT $3",
-		[]any{e.Merchant[:], e.Position, v.events}, scanEventHead, func(list []payment.Event) { d.Events = list })
-	text := "SELECT " + deliveryTable.selected + ` FROM deliveries t WHERE t.merchant_id = $1 AND t.event_number > $2
-		AND t.event_number <= coalesce((SELECT e.number FROM events e WHERE e.merchant_id = $1 AND e.number > $2 ORDER BY e.number LIMIT 1 OFFSET $3), $6)
-		AND (t.endpoint_id = $4 OR t.url = $5) ORDER BY t.id` + tx.ForUpdate()
-	db.QueueCollect(tx, "dispatch", text, []any{e.Merchant[:], e.Position, v.events - 1, e.ID[:], e.URL, int64(math.MaxInt64)}, scanDelivery, func(known []*Delivery) {
-		if d.Pending >= v.pending {
-			d.Events = nil
-		}
-		for _, k := range known {
-			if len(d.Events) > 0 && k.EventNumber <= d.Events[len(d.Events)-1].Number {
-				l.deliveries.add(k)
-				d.Known = append(d.Known, *k)
-			}
-		}
-		l.endpoints.dispatches[v.Ref] = d
-	})
+	rows, err := tx.Query(ctx, "SELECT "+eventHead+" FROM events e WHERE e.merchant_id = $1 AND e.number > $2 ORDER BY e.number LIMIT $3",
+		e.Merchant[:], e.Position, v.events)
+	if d.Events, err = db.Collect(rows, err, scanEventHead); err != nil || len(d.Events) == 0 {
+		return d, err
+	}
+	rows, err = tx.Query(ctx, "SELECT "+deliveryTable.selected+` FROM deliveries t WHERE t.merchant_id = $1 AND t.event_number > $2 AND t.event_number <= $3
+		AND (t.endpoint_id = $4 OR t.url = $5) ORDER BY t.id`+tx.ForUpdate(), e.Merchant[:], e.Position, d.Events[len(d.Events)-1].Number, e.ID[:], e.URL)
+	known, err := db.Collect(rows, err, scanDelivery)
+	for i := range known {
+		l.deliveries.add(known[i])
+		d.Known = append(d.Known, *known[i])
+	}
+	return d, err
 }
 
 // eventHead is the columns that scanEventHead scans: an event without its body.
@@ -121,30 +118,49 @@ func (c *Changes) MoveDelivery(d Delivery) {
 	c.count++
 }
 
-func (c *Changes) saveMoved(tx *db.Tx) {
+func (c *Changes) saveMoved(ctx context.Context, tx *db.Tx) error {
 	for i := range c.moved {
 		d := &c.moved[i]
-		tx.QueueExec("deliveries", "UPDATE deliveries SET endpoint_id = $1, url = $2 WHERE merchant_id = $3 AND id = $4",
-			[]any{optionalID(d.Endpoint), d.URL, d.Merchant[:], d.ID[:]}, db.One)
+		if err := tx.ExecOne(ctx, "UPDATE deliveries SET endpoint_id = $1, url = $2 WHERE merchant_id = $3 AND id = $4",
+			optionalID(d.Endpoint), d.URL, d.Merchant[:], d.ID[:]); err != nil {
+			return fmt.Errorf("deliveries: %w", err)
+		}
 	}
+	return nil
 }
 
 // saveNewDeliveries adds the deliveries of events that exist.
-func (c *Changes) saveNewDeliveries(tx *db.Tx) {
-	tx.QueueNew(deliveryTable.insert, deliveryTable.rows(c.newDeliveries))
+func (c *Changes) saveNewDeliveries(ctx context.Context, tx *db.Tx) error {
+	rows := make([][]any, len(c.newDeliveries))
+	for i := range c.newDeliveries {
+		rows[i] = deliveryTable.row(&c.newDeliveries[i])
+	}
+	if err := tx.InsertNew(ctx, deliveryTable.insert, rows...); err != nil {
+		return fmt.Errorf("deliveries: %w", err)
+	}
+	return nil
 }
 
-// directDue sets where the due deliveries to endpoints go now. It locks no endpoint: the deliveries are
-// locked already, and the end of an attempt sees changes made meanwhile.
-func (l *Loaded) directDue(ctx context.Context, tx *db.Tx, due dueDeliveries, list []Endpoint, nodes []payment.ID) error {
-	to := make(map[payment.ID]Endpoint, len(list))
-	for i := range list {
-		to[list[i].ID] = list[i]
-	}
+// loadDueEndpoints reads where due deliveries to endpoints go now. It locks nothing: the deliveries
+// are locked already, and the end of an attempt sees changes made meanwhile.
+func (l *Loaded) loadDueEndpoints(ctx context.Context, tx *db.Tx, due dueDeliveries, nodes []payment.ID) error {
+	to, list := map[payment.ID]Endpoint{}, []Endpoint(nil)
 	for _, ref := range l.deliveries.due[due.merchant] {
-		if d := l.deliveries.rows[ref]; !d.Endpoint.IsZero() {
-			d.direct(to)
+		d := l.deliveries.rows[ref]
+		if d.Endpoint.IsZero() {
+			continue
 		}
+		if len(to) == 0 {
+			rows, err := tx.Query(ctx, "SELECT "+endpointTable.selected+" FROM webhook_endpoints t WHERE t.merchant_id = $1 ORDER BY t.id", due.merchant[:])
+			if list, err = db.Collect(rows, err, scanEndpoint(tx.Keys())); err != nil {
+				return fmt.Errorf("endpoints: %w", err)
+			}
+			to[payment.ID{}] = Endpoint{} // it was read
+			for i := range list {
+				to[list[i].ID] = list[i]
+			}
+		}
+		d.direct(to)
 	}
 	for i := range list {
 		e := &list[i]
@@ -157,7 +173,7 @@ func (l *Loaded) directDue(ctx context.Context, tx *db.Tx, due dueDeliveries, li
 			load = l.loadOldest
 		}
 		if err := load(ctx, tx, e, waiting, nodes); err != nil {
-			return err
+			return fmt.Errorf("deliveries of an endpoint: %w", err)
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -37,18 +38,16 @@ var disputeTable = newTable("disputes", []string{"id"},
 	textColumn("return_id", func(d *payment.Dispute) *string { return &d.ReturnID }).as(mutable),
 )
 
-var disputes = &rows[disputeKey, payment.Dispute]{
-	table:   disputeTable,
-	key:     keyOfDispute,
-	byKey:   disputeTable.selectBy("t.merchant_id, t.processor, t.external_id", "merchant_id", "processor", "external_id"),
-	update:  disputeTable.updateBy("", "merchant_id", "id"),
-	compare: func(a, b *payment.Dispute) int { return payment.CompareIDs(a.ID, b.ID) },
-}
+var (
+	disputeUpdate     = disputeTable.updateBy("", "merchant_id", "id")
+	disputeByExternal = disputeTable.selectBy("t.merchant_id, t.processor, t.external_id", "merchant_id", "processor", "external_id")
+	disputesByPayin   = disputeTable.selectBy("t.merchant_id, t.id", "merchant_id", "payin_id").ReadOnly() // the pay-in is locked
+)
 
-// The pay-in is locked.
-var disputesOfPayin = indexBy(disputes, func(d *payment.Dispute) Ref { return Ref{d.Merchant, d.Payin} },
-	disputeTable.selectBy("t.merchant_id, t.id", "merchant_id", "payin_id").ReadOnly(),
-	func(n *Needs, l *Loaded) []Ref { return l.disputedPayins(n) })
+func scanDispute(r db.Scanner) (payment.Dispute, error) {
+	var d payment.Dispute
+	return d, disputeTable.scan(r, &d)
+}
 
 type disputeKey struct {
 	merchant              payment.ID
@@ -63,7 +62,7 @@ func keyOfDispute(d *payment.Dispute) disputeKey {
 
 // Dispute reads a dispute by its processor's id.
 func (n *Needs) Dispute(merchant payment.ID, processor, externalID string) {
-	disputes.need(n, disputeKey{merchant, processor, externalID})
+	n.disputes = append(n.disputes, disputeKey{merchant, processor, externalID})
 }
 
 // DisputesOf reads all disputes of a pay-in, which is read by its external id too, and the money
@@ -76,6 +75,28 @@ func (n *Needs) DisputesOf(merchant payment.ID, externalID string) {
 func (n *Needs) DisputesOfPayin(merchant, payin payment.ID) {
 	n.Payin(merchant, payin)
 	n.disputedPayins = append(n.disputedPayins, Ref{merchant, payin})
+}
+
+func (l *Loaded) loadDisputes(ctx context.Context, tx *db.Tx, n *Needs) error {
+	payins := l.disputedPayins(n)
+	if len(n.disputes)+len(n.disputed)+len(n.disputedPayins)+len(payins) == 0 {
+		return nil
+	}
+	list, err := db.Select(ctx, tx, disputeByExternal, keysOf(n.disputes), scanDispute)
+	if err != nil {
+		return err
+	}
+	others, err := db.Select(ctx, tx, disputesByPayin, keysOf(payins), scanDispute)
+	if err != nil {
+		return err
+	}
+	l.disputes = make(map[disputeKey]payment.Dispute, len(list)+len(others))
+	for _, d := range slices.Concat(list, others) {
+		l.disputes[keyOfDispute(&d)] = d
+	}
+	receipts, err := db.Select(ctx, tx, receiptsByPayin, keysOf(payins), scanReceipt)
+	l.addReceived(payins, receipts)
+	return err
 }
 
 // disputedPayins are the loaded pay-ins of DisputesOf and DisputesOfPayin, and those of
@@ -101,42 +122,85 @@ func (l *Loaded) disputedPayins(n *Needs) []Ref {
 	return payins
 }
 
+// addReceived adds up the money that was received for pay-ins.
+func (l *Loaded) addReceived(payins []Ref, receipts []payment.Receipt) {
+	l.received, l.overpaid = make(map[Ref]cents, len(payins)), map[Ref]bool{}
+	for _, ref := range payins {
+		l.received[ref] = 0
+	}
+	for i := range receipts {
+		r, of := &receipts[i], Ref{receipts[i].Merchant, receipts[i].Payin}
+		l.received[of] += r.Amount
+		l.overpaid[of] = l.overpaid[of] || r.Amount > r.Applied
+	}
+}
+
 // DisputesOf are the disputes of a pay-in whose disputes were loaded, in the order of their
 // ids.
 func (l *Loaded) DisputesOf(merchant, payin payment.ID) []payment.Dispute {
-	return disputesOfPayin.list(l, Ref{merchant, payin})
+	var list []payment.Dispute
+	for _, d := range l.disputes {
+		if d.Merchant == merchant && d.Payin == payin {
+			list = append(list, d)
+		}
+	}
+	slices.SortFunc(list, func(a, b payment.Dispute) int { return payment.CompareIDs(a.ID, b.ID) })
+	return list
 }
 
 // Received is the money that was received for a pay-in whose disputes were loaded, applied or not,
 // in cents.
 func (l *Loaded) Received(merchant, payin payment.ID) money.Cents {
-	var sum cents
-	for _, r := range receiptsOfPayin.list(l, Ref{merchant, payin}) {
-		sum += r.Amount
-	}
-	return sum
+	return l.received[Ref{merchant, payin}]
 }
 
 // Dispute is a loaded dispute; false if there is none.
 func (l *Loaded) Dispute(merchant payment.ID, processor, externalID string) (payment.Dispute, bool) {
-	return disputes.get(l, disputeKey{merchant, processor, externalID})
+	d, ok := l.disputes[disputeKey{merchant, processor, externalID}]
+	return d, ok
 }
 
 // AddDispute adds a dispute that was looked for and did not exist.
 func (c *Changes) AddDispute(d payment.Dispute) {
 	d.CreatedAt, d.UpdatedAt = c.l.now, c.l.now
-	disputes.add(c, d)
+	c.l.disputes[keyOfDispute(&d)] = d
+	c.newDispute = append(c.newDispute, d)
+	c.count++
 }
 
 // SetDispute changes a loaded dispute.
 func (c *Changes) SetDispute(d payment.Dispute) {
 	d.UpdatedAt = c.l.now
-	disputes.set(c, d)
+	c.l.disputes[keyOfDispute(&d)] = d
+	c.disputes = append(c.disputes, d)
+	c.count++
+}
+
+func (c *Changes) saveDisputes(ctx context.Context, tx *db.Tx) error {
+	rows := make([][]any, len(c.newDispute))
+	for i := range c.newDispute {
+		rows[i] = disputeTable.row(&c.newDispute[i])
+	}
+	if err := tx.InsertNew(ctx, disputeTable.insert, rows...); err != nil {
+		return err
+	}
+	ref := func(d *payment.Dispute) Ref { return Ref{d.Merchant, d.ID} }
+	return inWaves(c.disputes, ref, func(wave []payment.Dispute) error {
+		rows := make([][]any, len(wave))
+		for i := range wave {
+			rows[i] = disputeUpdate.row(&wave[i])
+		}
+		missed, err := tx.Update(ctx, disputeUpdate.RowUpdate, rows...)
+		if err == nil && len(missed) > 0 {
+			err = fmt.Errorf("%w: dispute", ErrConflict)
+		}
+		return err
+	})
 }
 
 // DisputeByExternalID reads a dispute by its processor's id; else ErrNotFound.
 func (s *Store) DisputeByExternalID(ctx context.Context, merchant payment.ID, processor, externalID string) (payment.Dispute, error) {
-	d, err := disputeTable.read(s.db.QueryRow(ctx, "SELECT "+disputeTable.selected+` FROM disputes t
+	d, err := scanDispute(s.db.QueryRow(ctx, "SELECT "+disputeTable.selected+` FROM disputes t
 		WHERE t.merchant_id = $1 AND t.processor = $2 AND t.external_id = $3`, merchant[:], processor, externalID))
 	return d, s.db.ReadError("dispute", err)
 }
@@ -145,14 +209,14 @@ func (s *Store) DisputeByExternalID(ctx context.Context, merchant payment.ID, pr
 func (s *Store) DisputesOfPayin(ctx context.Context, merchant, payin payment.ID) ([]payment.Dispute, error) {
 	rows, err := s.db.Query(ctx, "SELECT "+disputeTable.selected+` FROM disputes t
 		WHERE t.merchant_id = $1 AND t.payin_id = $2 ORDER BY t.id`, merchant[:], payin[:])
-	list, err := db.Collect(rows, err, disputeTable.read)
+	list, err := db.Collect(rows, err, scanDispute)
 	return list, s.db.ReadError("disputes of a pay-in", err)
 }
 
 // Dispute reads a dispute, and its defense, which is nil if there is none or if it cannot be
 // opened; ErrNotFound if the merchant has none with that id.
 func (s *Store) Dispute(ctx context.Context, merchant, id payment.ID) (payment.Dispute, *payment.Defense, error) {
-	d, err := disputeTable.read(s.db.QueryRow(ctx, "SELECT "+disputeTable.selected+" FROM disputes t WHERE t.merchant_id = $1 AND t.id = $2", merchant[:], id[:]))
+	d, err := scanDispute(s.db.QueryRow(ctx, "SELECT "+disputeTable.selected+" FROM disputes t WHERE t.merchant_id = $1 AND t.id = $2", merchant[:], id[:]))
 	if err != nil {
 		return d, nil, s.db.ReadError("dispute", err)
 	}
@@ -165,7 +229,7 @@ func (s *Store) Dispute(ctx context.Context, merchant, id payment.ID) (payment.D
 
 // FindDispute reads a dispute by id alone, as FindPayin does.
 func (s *Store) FindDispute(ctx context.Context, id payment.ID) (payment.Dispute, error) {
-	d, err := disputeTable.read(s.db.QueryRow(ctx, "SELECT "+disputeTable.selected+` FROM merchants m
+	d, err := scanDispute(s.db.QueryRow(ctx, "SELECT "+disputeTable.selected+` FROM merchants m
 		JOIN disputes t ON t.merchant_id = m.id AND t.id = $1`, id[:]))
 	return d, s.db.ReadError("dispute", err)
 }
@@ -220,6 +284,6 @@ func (s *Store) withDefenses(ctx context.Context, merchant payment.ID, list []pa
 func (s *Store) DisputesToRemind(ctx context.Context, now time.Time, limit int) ([]payment.Dispute, error) {
 	rows, err := s.db.Query(ctx, "SELECT "+disputeTable.selected+` FROM disputes t
 		WHERE t.remind_at > 0 AND t.remind_at <= $1 ORDER BY t.remind_at LIMIT $2`, micros(now), limit)
-	list, err := db.Collect(rows, err, disputeTable.read)
+	list, err := db.Collect(rows, err, scanDispute)
 	return list, s.db.ReadError("disputes whose next case is due", err)
 }

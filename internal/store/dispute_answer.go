@@ -161,32 +161,29 @@ func (l *loadedAnswers) add(keys *db.Keyring, a answerRow) {
 	}
 }
 
-func (l *Loaded) loadAnswers(tx *db.Tx, n *Needs) {
-	for _, d := range n.answers {
-		l.answers.begin()
-		text := "SELECT " + answerTable.selected + ` FROM dispute_answers t WHERE t.processor = $1 AND t.next_at > 0 AND t.next_at <= $2
-			ORDER BY t.next_at LIMIT $3` + tx.SkipLocked()
-		db.QueueCollect(tx, "answers to disputes", text, []any{d.Account, micros(tx.Now), d.Limit}, scanAnswer, func(list []answerRow) {
-			for i := range list {
-				l.answers.add(tx.Keys(), list[i])
-				l.answers.due[d] = append(l.answers.due[d], keyOfAnswer(&list[i].DisputeAnswer))
-			}
-		})
-	}
-}
-
-// followAnswers reads the answers to the disputes of pay-ins.
-func (l *Loaded) followAnswers(tx *db.Tx, n *Needs) {
+func (l *Loaded) loadAnswers(ctx context.Context, tx *db.Tx, n *Needs) error {
 	payins := l.disputedPayins(n)
-	if len(payins) == 0 {
-		return
+	if len(payins)+len(n.answers) == 0 {
+		return nil
 	}
 	l.answers.begin()
-	db.QueueSelect(tx, answersByPayin, keysOf(payins), scanAnswer, func(list []answerRow) {
+	for _, d := range n.answers {
+		rows, err := tx.Query(ctx, "SELECT "+answerTable.selected+` FROM dispute_answers t WHERE t.processor = $1 AND t.next_at > 0 AND t.next_at <= $2
+			ORDER BY t.next_at LIMIT $3`+tx.SkipLocked(), d.Account, micros(tx.Now), d.Limit)
+		list, err := db.Collect(rows, err, scanAnswer)
+		if err != nil {
+			return err
+		}
 		for i := range list {
 			l.answers.add(tx.Keys(), list[i])
+			l.answers.due[d] = append(l.answers.due[d], keyOfAnswer(&list[i].DisputeAnswer))
 		}
-	})
+	}
+	list, err := db.Select(ctx, tx, answersByPayin, keysOf(payins), scanAnswer)
+	for i := range list {
+		l.answers.add(tx.Keys(), list[i])
+	}
+	return err
 }
 
 // Answers are the answers to a dispute of a pay-in whose disputes were loaded, with the
@@ -242,8 +239,9 @@ func (c *Changes) SetAnswer(a payment.DisputeAnswer) payment.DisputeAnswer {
 	return a
 }
 
-func (c *Changes) saveAnswers(tx *db.Tx) {
-	saveRows(tx, answerUpdate, c.answers, func(a *answerRow) answerKey { return keyOfAnswer(&a.DisputeAnswer) }, answerTable, c.newAnswers)
+func (c *Changes) saveAnswers(ctx context.Context, tx *db.Tx) error {
+	key := func(a *answerRow) answerKey { return keyOfAnswer(&a.DisputeAnswer) }
+	return saveRows(ctx, tx, "answers to disputes", answerUpdate, c.answers, key, answerTable, c.newAnswers)
 }
 
 // AccountsWithAnswers lists the accounts that have answers to disputes due.

@@ -1,7 +1,9 @@
 package store
 
 import (
+	"context"
 	"crypto/subtle"
+	"database/sql"
 	"fmt"
 	"slices"
 	"time"
@@ -206,62 +208,75 @@ const downAfter = 5
 // once it answers again.
 func (e *Endpoint) IsDown() bool { return e.Failures >= downAfter }
 
-func (l *Loaded) loadEndpoints(tx *db.Tx, n *Needs) {
+func (l *Loaded) loadEndpoints(ctx context.Context, tx *db.Tx, n *Needs) error {
 	if len(n.endpoints.merchants) == 0 {
-		return
+		return nil
 	}
 	l.endpoints = newLoadedEndpoints()
 	for _, m := range n.endpoints.fresh {
-		tx.QueueExec("endpoints", "SELECT id FROM merchants WHERE id = $1"+tx.ForUpdate(), []any{m[:]}, nil)
+		rows, err := tx.Query(ctx, "SELECT id FROM merchants WHERE id = $1"+tx.ForUpdate(), m[:])
+		if _, err := db.Collect(rows, err, scanID); err != nil {
+			return fmt.Errorf("endpoints: %w", err)
+		}
 	}
-	db.QueueSelect(tx, endpointByMerchant, keysOf(n.endpoints.merchants), scanEndpoint(tx.Keys()), func(list []Endpoint) {
-		for i := range list {
-			e := &list[i]
-			l.endpoints.add(*e)
-			if e.IsDown() || slices.Contains(n.endpoints.undelivered, e.Ref()) {
-				l.queueUndelivered(tx, e)
+	list, err := db.Select(ctx, tx, endpointByMerchant, keysOf(n.endpoints.merchants), scanEndpoint(tx.Keys()))
+	if err != nil {
+		return fmt.Errorf("endpoints: %w", err)
+	}
+	for i := range list {
+		e := &list[i]
+		l.endpoints.add(*e)
+		if e.IsDown() || slices.Contains(n.endpoints.undelivered, e.Ref()) {
+			if err := l.loadUndelivered(ctx, tx, e); err != nil {
+				return fmt.Errorf("undelivered events: %w", err)
 			}
 		}
-	})
+	}
+	return nil
 }
 
-// queueUndelivered reads the number of the oldest event that an endpoint has not accepted, and of the
-// merchant's last one. Deliveries that were given up before it began to fail do not count. Nor do
-// deliveries that it refuses alone, unless they wait for it to be enabled. While it fails, it also
-// relies on the deliveries for orders to its URL.
-func (l *Loaded) queueUndelivered(tx *db.Tx, e *Endpoint) {
+// loadUndelivered reads the number of the oldest event that an endpoint has not accepted, and of
+// the merchant's last one. Deliveries that were given up before it began to fail do not count. Nor
+// do deliveries that it refuses alone, unless they wait for it to be enabled.
+func (l *Loaded) loadUndelivered(ctx context.Context, tx *db.Tx, e *Endpoint) error {
 	since := e.FailingSince
 	if since.IsZero() {
 		since = l.now
 	}
-	ref := e.Ref()
-	l.endpoints.undelivered[ref] = 0
-	older := func(rows db.Rows) error {
-		number, err := collectNumber(rows, nil)
-		if oldest := l.endpoints.undelivered[ref]; number > 0 && (oldest == 0 || number < oldest) {
-			l.endpoints.undelivered[ref] = number
-		}
-		return err
-	}
-	tx.QueueQuery("undelivered events", `SELECT t.event_number FROM deliveries t WHERE t.merchant_id = $1 AND t.endpoint_id = $2
+	oldest, err := collectNumber(tx.Query(ctx, `SELECT t.event_number FROM deliveries t WHERE t.merchant_id = $1 AND t.endpoint_id = $2
 		AND length(t.endpoint_id) > 0 AND t.state <> 'delivered' AND (t.state = 'paused' OR t.`+fewRestarts+` AND (t.state = 'pending' OR t.state = 'exhausted' AND t.updated_at >= $3))
-		ORDER BY t.event_number LIMIT 1`, []any{e.Merchant[:], e.ID[:], micros(since)}, older)
-	if !e.FailingSince.IsZero() {
-		tx.QueueQuery("undelivered events", `SELECT t.event_number FROM deliveries t WHERE t.merchant_id = $1 AND t.event_number <= $2
-			AND length(t.endpoint_id) = 0 AND t.state = 'exhausted' AND t.url = $3 AND t.updated_at >= $4
-			ORDER BY t.event_number LIMIT 1`, []any{e.Merchant[:], e.Position, e.URL, micros(e.FailingSince)}, older)
-	}
-	tx.QueueQuery("last event", "SELECT last_number FROM event_counters WHERE merchant_id = $1", []any{ref.Merchant[:]}, func(rows db.Rows) error {
-		last, err := collectNumber(rows, nil)
-		if last > 0 {
-			l.endpoints.last[ref.Merchant] = last
-		}
+		ORDER BY t.event_number LIMIT 1`, e.Merchant[:], e.ID[:], micros(since)))
+	if err != nil {
 		return err
-	})
+	}
+	if !e.FailingSince.IsZero() {
+		ofOrder, err := oldestGivenUp(ctx, tx, e)
+		if err != nil {
+			return err
+		}
+		if ofOrder > 0 && (oldest == 0 || ofOrder < oldest) {
+			oldest = ofOrder
+		}
+	}
+	l.endpoints.undelivered[e.Ref()] = oldest
+	last, err := collectNumber(tx.Query(ctx, "SELECT last_number FROM event_counters WHERE merchant_id = $1", e.Merchant[:]))
+	if last > 0 {
+		l.endpoints.last[e.Merchant] = last
+	}
+	return err
+}
+
+// oldestGivenUp reads the number of the oldest event whose delivery for its order, to the URL of an
+// endpoint, was given up while the endpoint failed; 0 if there is none. The endpoint relied on that
+// delivery.
+func oldestGivenUp(ctx context.Context, tx *db.Tx, e *Endpoint) (number int64, err error) {
+	return collectNumber(tx.Query(ctx, `SELECT t.event_number FROM deliveries t WHERE t.merchant_id = $1 AND t.event_number <= $2
+		AND length(t.endpoint_id) = 0 AND t.state = 'exhausted' AND t.url = $3 AND t.updated_at >= $4
+		ORDER BY t.event_number LIMIT 1`, e.Merchant[:], e.Position, e.URL, micros(e.FailingSince)))
 }
 
 // collectNumber is the one number that a query finds, 0 if it finds none.
-func collectNumber(rows db.Rows, err error) (int64, error) {
+func collectNumber(rows *sql.Rows, err error) (int64, error) {
 	list, err := db.Collect(rows, err, func(r db.Scanner) (number int64, err error) { return number, r.Scan(&number) })
 	if err != nil || len(list) == 0 {
 		return 0, err
@@ -353,17 +368,17 @@ func (c *Changes) stopDeliveries(v stop) {
 }
 
 // saveEndpoints writes the endpoints. Each row is locked, so its last change counts.
-func (c *Changes) saveEndpoints(tx *db.Tx) {
+func (c *Changes) saveEndpoints(ctx context.Context, tx *db.Tx) error {
 	v := &c.endpoints
 	for i := range v.added {
 		e := v.added[i]
-		// It begins after the merchant's last event. The counter is locked: events that get their numbers
-		// later are the endpoint's.
-		lockEvents(tx, e.Merchant, func(last int64) {
-			e.Position, e.ReadTo = last, last
-			e.mac = endpointHash.mac(tx.Keys(), &e)
-			tx.QueueNew(endpointTable.insert, [][]any{endpointTable.row(&e)})
-		})
+		if err := lastEvent(ctx, tx, &e); err != nil {
+			return fmt.Errorf("endpoint: %w", err)
+		}
+		e.mac = endpointHash.mac(tx.Keys(), &e)
+		if err := tx.InsertNew(ctx, endpointTable.insert, endpointTable.row(&e)); err != nil {
+			return fmt.Errorf("endpoint: %w", err)
+		}
 	}
 	var rows [][]any
 	for i := range v.changed {
@@ -375,22 +390,34 @@ func (c *Changes) saveEndpoints(tx *db.Tx) {
 			rows = append(rows, endpointUpdate.row(&v.changed[i]))
 		}
 	}
-	tx.QueueUpdate(endpointUpdate.RowUpdate, rows, db.None)
-	for _, ref := range v.deleted {
-		tx.QueueExec("endpoints", "DELETE FROM webhook_endpoints WHERE merchant_id = $1 AND id = $2", ref.key(), db.One)
+	missed, err := tx.Update(ctx, endpointUpdate.RowUpdate, rows...)
+	if err == nil && len(missed) > 0 {
+		err = fmt.Errorf("%w: endpoint", ErrConflict)
 	}
+	if err != nil {
+		return err
+	}
+	for _, ref := range v.deleted {
+		if err := tx.ExecOne(ctx, "DELETE FROM webhook_endpoints WHERE merchant_id = $1 AND id = $2", ref.Merchant[:], ref.ID[:]); err != nil {
+			return fmt.Errorf("endpoint: %w", err)
+		}
+	}
+	return nil
+}
+
+// lastEvent makes a new endpoint begin after the merchant's last event. The counter is
+// locked: events that get their numbers later are the endpoint's.
+func lastEvent(ctx context.Context, tx *db.Tx, e *Endpoint) (err error) {
+	e.Position, err = lockEvents(ctx, tx, e.Merchant)
+	e.ReadTo = e.Position
+	return err
 }
 
 // lockEvents locks the counter of a merchant's events, and returns it.
-func lockEvents(tx *db.Tx, merchant payment.ID, read func(last int64)) {
-	tx.QueueQuery("last event", `INSERT INTO event_counters (merchant_id, last_number) VALUES ($1, 0)
-		ON CONFLICT (merchant_id) DO UPDATE SET last_number = event_counters.last_number RETURNING last_number`, []any{merchant[:]}, func(rows db.Rows) error {
-		last, err := collectNumber(rows, nil)
-		if err == nil {
-			read(last)
-		}
-		return err
-	})
+func lockEvents(ctx context.Context, tx *db.Tx, merchant payment.ID) (last int64, err error) {
+	err = tx.QueryRow(ctx, `INSERT INTO event_counters (merchant_id, last_number) VALUES ($1, 0)
+		ON CONFLICT (merchant_id) DO UPDATE SET last_number = event_counters.last_number RETURNING last_number`, merchant[:]).Scan(&last)
+	return last, err
 }
 
 // StopsDeliveries reports whether this commit changes the pending deliveries of an endpoint: then none
@@ -400,13 +427,16 @@ func (c *Changes) StopsDeliveries(e *Endpoint) bool {
 }
 
 // saveStopped follows saveDeliveries, which writes the loaded deliveries as they were decided.
-func (c *Changes) saveStopped(tx *db.Tx) {
+func (c *Changes) saveStopped(ctx context.Context, tx *db.Tx) error {
 	for _, h := range c.endpoints.stopped {
 		text := `UPDATE deliveries SET state = $1, next_at = 0 WHERE merchant_id = $2 AND endpoint_id = $3
 			AND length(endpoint_id) > 0 AND state <> 'delivered' AND state IN ('pending', 'paused') AND length(claimed_by) = 0 AND state <> $1`
 		if h.but {
 			text += " AND " + fewRestarts
 		}
-		tx.QueueExec("deliveries of endpoints", text, []any{string(h.state), h.Merchant[:], h.ID[:]}, nil)
+		if _, err := tx.ExecCount(ctx, text, string(h.state), h.Merchant[:], h.ID[:]); err != nil {
+			return fmt.Errorf("deliveries of endpoints: %w", err)
+		}
 	}
+	return nil
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -84,44 +85,25 @@ func (c *Changes) DisableURL(merchant, subject payment.ID, url string) {
 	}
 }
 
-// saveEvents numbers the events of each merchant without gaps, and writes them with their deliveries:
-// with COMMIT, in one round trip.
-func (c *Changes) saveEvents(tx *db.Tx) {
+// saveEvents numbers the events of each merchant without gaps, and writes them
+// with their deliveries.
+func (c *Changes) saveEvents(ctx context.Context, tx *db.Tx) error {
 	if len(c.events) == 0 {
-		return
+		return nil
 	}
 	slices.SortStableFunc(c.events, func(a, b pendingEvent) int { return payment.CompareIDs(a.event.Merchant, b.event.Merchant) })
-	var counts [][]any // of the events of each merchant
-	for i := range c.events {
-		if m := c.events[i].event.Merchant; i == 0 || m != c.events[i-1].event.Merchant {
-			counts = append(counts, []any{m[:], int64(0)})
-		}
-		counts[len(counts)-1][1] = counts[len(counts)-1][1].(int64) + 1
+	numbers, err := c.numbers(ctx, tx)
+	if err != nil {
+		return fmt.Errorf("number events: %w", err)
 	}
-	tx.QueueAdd(eventCounters, counts, func(last map[string]int64) error {
-		next := c.events
-		for _, of := range counts {
-			count := of[1].(int64)
-			for i := range next[:count] {
-				next[i].event.Number = last[string(of[0].([]byte))] - count + 1 + int64(i)
-			}
-			next = next[count:]
-		}
-		return c.insertEvents(tx)
-	})
-}
-
-// insertEvents writes the events, which have their numbers.
-func (c *Changes) insertEvents(tx *db.Tx) error {
 	events := make([][]any, len(c.events))
 	var deliveries [][]any
 	for i := range c.events {
 		p := &c.events[i]
 		e := eventRow{Event: p.event}
-		e.ID, e.CreatedAt = c.l.newID(), c.l.now
-		var err error
+		e.ID, e.CreatedAt, e.Number = c.l.newID(), c.l.now, numbers[i]
 		if e.Body, err = e.Envelope(p.data); err != nil {
-			return err
+			return fmt.Errorf("event: %w", err)
 		}
 		e.sealed = tx.Keys().Seal(eventBody(&e.Event), e.Body)
 		events[i] = eventTable.row(&e)
@@ -129,12 +111,45 @@ func (c *Changes) insertEvents(tx *db.Tx) error {
 			deliveries = append(deliveries, deliveryTable.row(c.newDelivery(&e.Event, p.url)))
 		}
 	}
-	tx.QueueNew(eventTable.insert, events)
-	tx.QueueNew(deliveryTable.insert, deliveries)
+	if err := tx.InsertNew(ctx, eventTable.insert, events...); err != nil {
+		return fmt.Errorf("events: %w", err)
+	}
+	if err := tx.InsertNew(ctx, deliveryTable.insert, deliveries...); err != nil {
+		return fmt.Errorf("deliveries: %w", err)
+	}
 	return nil
 }
 
 var eventCounters = db.NewCounter("event_counters", db.Column{Name: "merchant_id", Kind: "bytea"}, db.Column{Name: "last_number", Kind: "bigint"})
+
+// numbers takes numbers for the events, which are sorted by merchant, from the
+// counters of their merchants.
+func (c *Changes) numbers(ctx context.Context, tx *db.Tx) ([]int64, error) {
+	var merchants []payment.ID
+	var counts []int64
+	for i := range c.events {
+		if m := c.events[i].event.Merchant; i == 0 || m != merchants[len(merchants)-1] {
+			merchants, counts = append(merchants, m), append(counts, 0)
+		}
+		counts[len(counts)-1]++
+	}
+	rows := make([][]any, len(merchants))
+	for i := range merchants {
+		rows[i] = []any{merchants[i][:], counts[i]}
+	}
+	last, err := tx.Add(ctx, eventCounters, rows...)
+	if err != nil {
+		return nil, err
+	}
+	numbers := make([]int64, 0, len(c.events))
+	for i, m := range merchants {
+		end := last[string(m[:])]
+		for n := end - counts[i] + 1; n <= end; n++ {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers, nil
+}
 
 // Events reads up to limit events of a merchant after a number, oldest first.
 // Numbers have no gaps, so a reader that continues from the last one misses none: one whose body cannot

@@ -82,9 +82,9 @@ func (n *Needs) Feed(k FeedKey) {
 	}
 }
 
-func (l *Loaded) loadFeeds(tx *db.Tx, n *Needs) {
+func (l *Loaded) loadFeeds(ctx context.Context, tx *db.Tx, n *Needs) error {
 	if len(n.feeds.fresh)+len(n.feeds.keys) == 0 {
-		return
+		return nil
 	}
 	fresh := slices.Clone(n.feeds.fresh)
 	slices.SortStableFunc(fresh, func(a, b Feed) int { return a.compare(b.FeedKey) })
@@ -93,15 +93,17 @@ func (l *Loaded) loadFeeds(tx *db.Tx, n *Needs) {
 		fresh[i].NextAt, fresh[i].UpdatedAt = tx.Now, tx.Now
 		rows[i] = feedTable.row(&fresh[i])
 	}
-	tx.QueueInsert(feedTable.insert, rows, nil)
+	if _, err := tx.Insert(ctx, feedTable.insert, rows...); err != nil {
+		return err
+	}
 	keys := slices.Clone(n.feeds.keys)
 	slices.SortFunc(keys, FeedKey.compare)
-	l.feeds = make(map[FeedKey]Feed, len(keys))
-	db.QueueSelect(tx, feedByKey, keysOf(keys), scanFeed, func(list []Feed) {
-		for i := range list {
-			l.feeds[list[i].FeedKey] = list[i]
-		}
-	})
+	list, err := db.Select(ctx, tx, feedByKey, keysOf(keys), scanFeed)
+	l.feeds = make(map[FeedKey]Feed, len(list))
+	for i := range list {
+		l.feeds[list[i].FeedKey] = list[i]
+	}
+	return err
 }
 
 // Feed is a loaded feed; false if there is none.
@@ -121,8 +123,8 @@ func (c *Changes) SetFeed(f Feed) {
 	c.count++
 }
 
-func (c *Changes) saveFeeds(tx *db.Tx) {
-	saveRows(tx, feedUpdate, c.feeds, func(f *Feed) FeedKey { return f.FeedKey }, feedTable, nil)
+func (c *Changes) saveFeeds(ctx context.Context, tx *db.Tx) error {
+	return saveRows(ctx, tx, "feeds", feedUpdate, c.feeds, func(f *Feed) FeedKey { return f.FeedKey }, feedTable, nil)
 }
 
 // feedTransfers is processor.FeedTransfers.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/porteira/porteira/internal/db"
@@ -53,6 +54,11 @@ var (
 		"t.merchant_id, t.external_id").ReadOnly()
 )
 
+func scanFound(r db.Scanner) (FoundTransfer, error) {
+	var f FoundTransfer
+	return f, foundTable.scan(r, &f)
+}
+
 func scanExternal(r db.Scanner) (k ExternalRef, err error) {
 	return k, r.Scan((*idDest)(&k.Merchant), &k.ExternalID)
 }
@@ -69,21 +75,23 @@ type loadedFound struct {
 	taken map[ExternalRef]bool
 }
 
-func (l *Loaded) loadFound(tx *db.Tx, n *Needs) {
+func (l *Loaded) loadFound(ctx context.Context, tx *db.Tx, n *Needs) error {
 	if len(n.found) == 0 {
-		return
+		return nil
 	}
 	l.found = loadedFound{map[ExternalRef]FoundTransfer{}, map[ExternalRef]bool{}}
-	db.QueueSelect(tx, foundByExternal, keysOf(n.found), foundTable.read, func(list []FoundTransfer) {
-		for i := range list {
-			l.found.rows[ExternalRef{list[i].Merchant, list[i].ExternalID}] = list[i]
-		}
-	})
-	db.QueueSelect(tx, payoutsTaken, keysOf(n.found), scanExternal, func(taken []ExternalRef) {
-		for _, k := range taken {
-			l.found.taken[k] = true
-		}
-	})
+	list, err := db.Select(ctx, tx, foundByExternal, keysOf(n.found), scanFound)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		l.found.rows[ExternalRef{list[i].Merchant, list[i].ExternalID}] = list[i]
+	}
+	taken, err := db.Select(ctx, tx, payoutsTaken, keysOf(n.found), scanExternal)
+	for _, k := range taken {
+		l.found.taken[k] = true
+	}
+	return err
 }
 
 // FoundTransfer is a loaded found transfer; false if there is none.
@@ -118,14 +126,31 @@ func (c *Changes) SetFoundTransfer(f FoundTransfer) {
 	c.count++
 }
 
-func (c *Changes) saveFound(tx *db.Tx) {
-	tx.QueueNew(foundTable.insert, foundTable.rows(c.newFound))
-	tx.QueueUpdate(foundUpdate.RowUpdate, latestRows(foundUpdate, c.found, func(f *FoundTransfer) Ref { return Ref{f.Merchant, f.ID} }), db.None)
+func (c *Changes) saveFound(ctx context.Context, tx *db.Tx) error {
+	rows := make([][]any, len(c.newFound))
+	for i := range c.newFound {
+		rows[i] = foundTable.row(&c.newFound[i])
+	}
+	if err := tx.InsertNew(ctx, foundTable.insert, rows...); err != nil {
+		return fmt.Errorf("found transfers: %w", err)
+	}
+	ref := func(f *FoundTransfer) Ref { return Ref{f.Merchant, f.ID} }
+	return inWaves(c.found, ref, func(wave []FoundTransfer) error {
+		rows := make([][]any, len(wave))
+		for i := range wave {
+			rows[i] = foundUpdate.row(&wave[i])
+		}
+		missed, err := tx.Update(ctx, foundUpdate.RowUpdate, rows...)
+		if err == nil && len(missed) > 0 {
+			err = fmt.Errorf("%w: found transfer", ErrConflict)
+		}
+		return err
+	})
 }
 
 // FoundTransfer reads the transfer that was found under an external id; else ErrNotFound.
 func (s *Store) FoundTransfer(ctx context.Context, merchant payment.ID, externalID string) (FoundTransfer, error) {
-	f, err := foundTable.read(s.db.QueryRow(ctx, "SELECT "+foundTable.selected+" FROM found_transfers t WHERE t.merchant_id = $1 AND t.external_id = $2",
+	f, err := scanFound(s.db.QueryRow(ctx, "SELECT "+foundTable.selected+" FROM found_transfers t WHERE t.merchant_id = $1 AND t.external_id = $2",
 		merchant[:], externalID))
 	return f, s.db.ReadError("found transfer", err)
 }
@@ -135,7 +160,7 @@ func (s *Store) FoundTransfer(ctx context.Context, merchant payment.ID, external
 func (s *Store) FoundTransfersDue(ctx context.Context, now time.Time, limit int) ([]FoundTransfer, error) {
 	rows, err := s.db.Query(ctx, "SELECT "+foundTable.selected+` FROM found_transfers t
 		WHERE t.next_at > 0 AND t.next_at <= $1 ORDER BY t.next_at LIMIT $2`, micros(now), limit)
-	list, err := db.Collect(rows, err, foundTable.read)
+	list, err := db.Collect(rows, err, scanFound)
 	return list, s.db.ReadError("found transfers", err)
 }
 

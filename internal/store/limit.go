@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -109,11 +110,13 @@ type loadedCounter struct {
 	exists, changed bool
 }
 
-func (l *Loaded) loadCounters(tx *db.Tx, n *Needs) {
-	if len(n.counters) == 0 {
-		return
+func (l *Loaded) loadCounters(ctx context.Context, tx *db.Tx, n *Needs) error {
+	list, err := db.Select(ctx, tx, counterByKey, keysOf(n.counters), scanCounter)
+	if err != nil || len(n.counters) == 0 {
+		return err
 	}
-	db.QueueSelect(tx, counterByKey, keysOf(n.counters), scanCounter, func(list []Counter) { l.addCounters(n, list) })
+	l.addCounters(n, list)
+	return nil
 }
 
 // addCounters adds the counters that exist, and zeros for the others.
@@ -226,10 +229,7 @@ func (c *Changes) MovePayout(was, is *payment.Payout) {
 }
 
 // saveCounters writes the counters that changed.
-func (c *Changes) saveCounters(tx *db.Tx) {
-	if len(c.l.counters)+len(c.uncounted) == 0 {
-		return
-	}
+func (c *Changes) saveCounters(ctx context.Context, tx *db.Tx) error {
 	var added, changed, decreased [][]any
 	for _, k := range slices.SortedFunc(maps.Keys(c.l.counters), CounterKey.compare) {
 		switch v := c.l.counters[k]; {
@@ -244,15 +244,15 @@ func (c *Changes) saveCounters(tx *db.Tx) {
 		v := c.uncounted[k]
 		decreased = append(decreased, append(k.key(), -int64(v.Amount), -v.Payouts))
 	}
-	tx.QueueInsert(counterTable.insert, added, allOrRetry)
-	tx.QueueUpdate(counterUpdate.RowUpdate, changed, db.NoneOrRetry)
-	tx.QueueUpdate(counterIncrease, decreased, nil) // one that was removed because of its age cannot be decreased
-}
-
-// allOrRetry makes a transaction run again if another one has added one of its rows meanwhile.
-func allOrRetry(added []bool) error {
-	if slices.Contains(added, false) {
-		return db.ErrRetry
+	err := insertOrRetry(ctx, tx, counterTable.insert, added...)
+	if err == nil {
+		err = updateOrRetry(ctx, tx, counterUpdate.RowUpdate, changed...)
+	}
+	if err == nil { // one that was removed because of its age cannot be decreased
+		_, err = tx.Update(ctx, counterIncrease, decreased...)
+	}
+	if err != nil {
+		return fmt.Errorf("counters of limits: %w", err)
 	}
 	return nil
 }

@@ -2,8 +2,8 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/porteira/porteira/internal/db"
@@ -140,53 +140,44 @@ type loadedNodes struct {
 	history      History
 }
 
-func (l *Loaded) loadNodes(tx *db.Tx, n *Needs) {
+func (l *Loaded) loadNodes(ctx context.Context, tx *db.Tx, n *Needs) error {
+	l.nodes = loadedNodes{alive: map[payment.ID]bool{}, nodes: map[payment.ID]Node{}}
 	claiming := n.nodes.claiming
 	if l.capacity.any() {
 		claiming = append(claiming, l.capacity.Node)
 	}
-	if len(claiming)+len(n.nodes.heartbeats) == 0 {
-		return
-	}
-	l.nodes = loadedNodes{alive: map[payment.ID]bool{}, nodes: map[payment.ID]Node{}}
-	for i, id := range claiming {
-		if !slices.Contains(claiming[:i], id) {
-			tx.QueueQuery("nodes", `SELECT i.epoch, i.history, i.restored_at, i.restored_from, i.proved_at
-				FROM nodes n CROSS JOIN installation i WHERE n.id = $1`+tx.KeyShare("n"), []any{id[:]}, func(rows db.Rows) error {
-				list, err := db.Collect(rows, nil, scanHistory)
-				for _, h := range list {
-					l.nodes.history, l.nodes.alive[id] = h, true
-				}
-				return err
-			})
+	for _, id := range claiming {
+		if _, known := l.nodes.alive[id]; known {
+			continue
 		}
+		h := &l.nodes.history
+		err := db.NotFound(tx.QueryRow(ctx, `SELECT i.epoch, i.history, i.restored_at, i.restored_from, i.proved_at
+			FROM nodes n CROSS JOIN installation i WHERE n.id = $1`+tx.KeyShare("n"), id[:]).
+			Scan(&h.Epoch, &h.Number, (*timeDest)(&h.RestoredAt), (*timeDest)(&h.RestoredFrom), (*timeDest)(&h.ProvedAt)))
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		l.nodes.alive[id] = err == nil
 	}
-	for _, id := range n.nodes.heartbeats {
-		db.QueueCollect(tx, "nodes", "SELECT "+nodeTable.selected+" FROM nodes t WHERE t.id = $1"+tx.NoKeyUpdate("t"), []any{id[:]}, scanNode, func(list []Node) {
-			for _, v := range list {
-				l.nodes.nodes[id] = v
-			}
-		})
-	}
-	if len(n.nodes.heartbeats) > 0 {
-		db.QueueCollect(tx, "installation", "SELECT "+installationTable.selected+" FROM installation t"+tx.NoKeyUpdate("t"), nil, scanInstallation, func(list []Installation) {
-			for _, v := range list {
-				l.nodes.installation = v
-			}
-		})
-	}
-}
-
-// followNodes ends the capacity of a node that was declared dead: rows that it makes due are for the
-// others.
-func (l *Loaded) followNodes(*db.Tx, *Needs) {
-	if !l.nodes.alive[l.capacity.Node] {
+	if !l.nodes.alive[l.capacity.Node] { // it was declared dead: rows that it makes due are for the others
 		l.capacity.Notices, l.capacity.Deliveries = nil, nil
 	}
-}
-
-func scanHistory(r db.Scanner) (h History, err error) {
-	return h, r.Scan(&h.Epoch, &h.Number, (*timeDest)(&h.RestoredAt), (*timeDest)(&h.RestoredFrom), (*timeDest)(&h.ProvedAt))
+	for _, id := range n.nodes.heartbeats {
+		v, err := scanNode(tx.QueryRow(ctx, "SELECT "+nodeTable.selected+" FROM nodes t WHERE t.id = $1"+tx.NoKeyUpdate("t"), id[:]))
+		switch err = db.NotFound(err); {
+		case errors.Is(err, ErrNotFound):
+			continue
+		case err != nil:
+			return err
+		}
+		l.nodes.nodes[id] = v
+	}
+	if len(n.nodes.heartbeats) == 0 {
+		return nil
+	}
+	var err error
+	l.nodes.installation, err = scanInstallation(tx.QueryRow(ctx, "SELECT "+installationTable.selected+" FROM installation t"+tx.NoKeyUpdate("t")))
+	return err
 }
 
 // NodeAlive reports whether a loaded node may claim.
@@ -225,21 +216,30 @@ func (c *Changes) SetInstallation(v Installation) {
 	c.count++
 }
 
-func (c *Changes) saveNodes(tx *db.Tx) {
+func (c *Changes) saveNodes(ctx context.Context, tx *db.Tx) error {
 	for _, n := range c.nodes.nodes {
-		tx.QueueUpdate(nodeUpdate.RowUpdate, [][]any{nodeUpdate.row(&nodeRow{Node: n})}, db.None)
-	}
-	if v := c.nodes.installation; v != nil {
-		setInstallation(tx, *v)
-		if c.nodes.restored {
-			beginHistory(tx, v.History)
+		missed, err := tx.Update(ctx, nodeUpdate.RowUpdate, nodeUpdate.row(&nodeRow{Node: n}))
+		if err == nil && len(missed) > 0 {
+			err = ErrConflict
+		}
+		if err != nil {
+			return fmt.Errorf("heartbeat: %w", err)
 		}
 	}
+	if v := c.nodes.installation; v != nil {
+		if err := setInstallation(ctx, tx, *v); err != nil {
+			return fmt.Errorf("installation: %w", err)
+		}
+		if c.nodes.restored {
+			return beginHistory(ctx, tx, v.History)
+		}
+	}
+	return nil
 }
 
 // beginHistory records the last event of each merchant that the restore kept, and the last row
 // of its statement.
-func beginHistory(tx *db.Tx, history int64) {
+func beginHistory(ctx context.Context, tx *db.Tx, history int64) error {
 	platform := payment.ID{}
 	for _, text := range []string{
 		"INSERT INTO event_histories (merchant_id, history, last_number, last_statement) VALUES ($2, $1, 0, 0) ON CONFLICT DO NOTHING",
@@ -248,26 +248,30 @@ func beginHistory(tx *db.Tx, history int64) {
 			coalesce((SELECT SUM(b.postings) FROM balances b WHERE b.merchant_id = m.id AND b.account IN ` + statementAccounts + `), 0)
 			FROM merchants m WHERE m.id <> $2 ON CONFLICT DO NOTHING`,
 	} {
-		tx.QueueExec("begin history", text, []any{history, platform[:]}, nil)
+		if _, err := tx.Exec(ctx, text, history, platform[:]); err != nil {
+			return fmt.Errorf("begin history: %w", err)
+		}
 	}
+	return nil
 }
 
-func setInstallation(tx *db.Tx, v Installation) {
-	tx.QueueUpdate(installationUpdate.RowUpdate, [][]any{installationUpdate.row(&installationRow{Installation: v, singleton: 1})}, nil)
+func setInstallation(ctx context.Context, tx *db.Tx, v Installation) error {
+	_, err := tx.Update(ctx, installationUpdate.RowUpdate, installationUpdate.row(&installationRow{Installation: v, singleton: 1}))
+	return err
 }
 
 // BeginHistory changes the installation after a restore, and records the last event of
 // each merchant that the restore kept, and the last row of its statement.
-func (tx *Tx) BeginHistory(_ context.Context, v Installation) error {
-	setInstallation(tx.Tx, v)
-	beginHistory(tx.Tx, v.History)
-	return tx.Flush()
+func (tx *Tx) BeginHistory(ctx context.Context, v Installation) error {
+	if err := setInstallation(ctx, tx.Tx, v); err != nil {
+		return err
+	}
+	return beginHistory(ctx, tx.Tx, v.History)
 }
 
 // SetInstallation changes the installation.
-func (tx *Tx) SetInstallation(_ context.Context, v Installation) error {
-	setInstallation(tx.Tx, v)
-	return tx.Flush()
+func (tx *Tx) SetInstallation(ctx context.Context, v Installation) error {
+	return setInstallation(ctx, tx.Tx, v)
 }
 
 // Installation reads the installation and locks it.
@@ -318,7 +322,7 @@ func (tx *Tx) RescheduleFuture(ctx context.Context, latest time.Time, step time.
 		{"UPDATE installation SET restored_at = $1 WHERE restored_at > $2 OR restored_at > $3", latest},
 		{"UPDATE installation SET proved_at = $1 WHERE proved_at > $2 OR proved_at > $3", latest},
 	} {
-		if err := tx.Exec(ctx, v.text, now, micros(v.late), ahead); err != nil {
+		if _, err := tx.Exec(ctx, v.text, now, micros(v.late), ahead); err != nil {
 			return fmt.Errorf("reschedule work: %w", err)
 		}
 	}
@@ -331,7 +335,7 @@ func (tx *Tx) RescheduleFuture(ctx context.Context, latest time.Time, step time.
 		"UPDATE refund_parts" + earlier + " AND " + ToSend.sql(), "UPDATE refund_parts" + earlier + " AND " + ToLookUp.sql(),
 		"UPDATE deliveries" + earlier, "UPDATE charges" + earlier, "UPDATE dispute_answers" + earlier,
 	} {
-		if err := tx.Exec(ctx, text, now, step.Microseconds()); err != nil {
+		if _, err := tx.Exec(ctx, text, now, step.Microseconds()); err != nil {
 			return fmt.Errorf("reschedule work: %w", err)
 		}
 	}
@@ -347,7 +351,7 @@ func (tx *Tx) ReleaseNode(ctx context.Context, n Node) (released int64, err erro
 		return 0, err
 	}
 	now := micros(tx.Now)
-	if err := tx.Exec(ctx, `UPDATE payout_sends SET outcome = 'unknown' WHERE outcome = 'intent' AND (merchant_id, payout_id) IN (
+	if _, err := tx.Exec(ctx, `UPDATE payout_sends SET outcome = 'unknown' WHERE outcome = 'intent' AND (merchant_id, payout_id) IN (
 		SELECT merchant_id, id FROM payouts WHERE claimed_by = $1 AND length(claimed_by) > 0 AND step = 'intent')`, n.ID[:]); err != nil {
 		return 0, fmt.Errorf("release sends: %w", err)
 	}

@@ -1,8 +1,8 @@
 package store
 
 import (
-	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -114,17 +114,17 @@ func (s *Store) AccountsWithNotices(ctx context.Context, now time.Time) ([]strin
 }
 
 // insertNotices inserts new notices, claimed as far as the capacity allows.
-func (l *Loaded) insertNotices(tx *db.Tx, n *Needs) {
-	if len(n.notices.fresh) == 0 {
-		return
-	}
+func (l *Loaded) insertNotices(ctx context.Context, tx *db.Tx, n *Needs) error {
 	list := make([]Notice, len(n.notices.fresh))
 	for i, v := range n.notices.fresh {
 		list[i] = v.notice
 		list[i].ReceivedAt, list[i].NextAt = tx.Now, tx.Now
 	}
 	slices.SortStableFunc(list, func(a, b Notice) int { // as for receipts
-		return cmp.Or(strings.Compare(a.Processor, b.Processor), strings.Compare(a.ID, b.ID))
+		if order := strings.Compare(a.Processor, b.Processor); order != 0 {
+			return order
+		}
+		return strings.Compare(a.ID, b.ID)
 	})
 	rows := make([][]any, len(list))
 	for i := range list {
@@ -133,28 +133,24 @@ func (l *Loaded) insertNotices(tx *db.Tx, n *Needs) {
 		}
 		rows[i] = noticeTable.row(&list[i])
 	}
-	tx.QueueInsert(noticeTable.insert, rows, func(added []bool) error {
-		for i := range added {
-			switch {
-			case !added[i]:
-			case list[i].ClaimedBy.IsZero():
-				l.capacity.leaveNotice(list[i].Processor)
-			default:
-				l.capacity.claimed.Notices = append(l.capacity.claimed.Notices, list[i])
-			}
+	added, err := tx.Insert(ctx, noticeTable.insert, rows...)
+	for i := range added {
+		switch {
+		case !added[i]:
+		case list[i].ClaimedBy.IsZero():
+			l.capacity.leaveNotice(list[i].Processor)
+		default:
+			l.capacity.claimed.Notices = append(l.capacity.claimed.Notices, list[i])
 		}
-		return nil
-	})
+	}
+	return err
 }
 
-func (l *Loaded) loadNotices(tx *db.Tx, n *Needs) {
-	if len(n.notices.due) == 0 {
-		return
-	}
+func (l *Loaded) loadNotices(ctx context.Context, tx *db.Tx, n *Needs) error {
 	for _, account := range slices.Sorted(maps.Keys(n.notices.due)) {
-		text := "SELECT " + noticeTable.selected + ` FROM notices t WHERE t.processor = $1 AND t.next_at > 0 AND t.next_at <= $2
-			ORDER BY t.next_at LIMIT $3` + tx.SkipLocked()
-		db.QueueCollect(tx, "notices", text, []any{account, micros(tx.Now), n.notices.due[account]}, func(r db.Scanner) (*Notice, error) {
+		rows, err := tx.Query(ctx, "SELECT "+noticeTable.selected+` FROM notices t WHERE t.processor = $1 AND t.next_at > 0 AND t.next_at <= $2
+			ORDER BY t.next_at LIMIT $3`+tx.SkipLocked(), account, micros(tx.Now), n.notices.due[account])
+		list, err := db.Collect(rows, err, func(r db.Scanner) (*Notice, error) {
 			v := &Notice{}
 			if err := noticeTable.scan(r, v); err != nil {
 				return v, err
@@ -162,8 +158,13 @@ func (l *Loaded) loadNotices(tx *db.Tx, n *Needs) {
 			// One damaged row must not stop the others.
 			v.Body, v.Damaged = tx.Keys().Open(noticeBody(v.Processor, v.ID), v.sealed)
 			return v, nil
-		}, func(list []*Notice) { l.notices = append(l.notices, list...) })
+		})
+		if err != nil {
+			return err
+		}
+		l.notices = append(l.notices, list...)
 	}
+	return nil
 }
 
 // DueNotices are the loaded due notices that no decision of this commit has
@@ -201,12 +202,18 @@ func (c *Changes) RetryNotice(processor, id string) {
 	c.count++
 }
 
-func (c *Changes) saveNotices(tx *db.Tx) {
+func (c *Changes) saveNotices(ctx context.Context, tx *db.Tx) error {
 	type key struct{ processor, id string }
-	tx.QueueUpdate(noticeUpdate.RowUpdate, latestRows(noticeUpdate, c.notices, func(n *Notice) key { return key{n.Processor, n.ID} }), nil)
-	for i := range c.retries.notices {
-		n := &c.retries.notices[i]
-		tx.QueueExec("notices to retry", `UPDATE notices SET state = 'received', next_at = $1, attempts = 0, applied_at = 0
-			WHERE processor = $2 AND notice_id = $3 AND state = 'dead_letter'`, []any{micros(c.l.now), n.Processor, n.ID}, nil)
+	rows := latestRows(noticeUpdate, c.notices, func(n *Notice) key { return key{n.Processor, n.ID} })
+	if _, err := tx.Update(ctx, noticeUpdate.RowUpdate, rows...); err != nil {
+		return fmt.Errorf("notices: %w", err)
 	}
+	for i := range c.retries.notices {
+		_, err := tx.ExecCount(ctx, `UPDATE notices SET state = 'received', next_at = $1, attempts = 0, applied_at = 0
+			WHERE processor = $2 AND notice_id = $3 AND state = 'dead_letter'`, micros(c.l.now), c.retries.notices[i].Processor, c.retries.notices[i].ID)
+		if err != nil {
+			return fmt.Errorf("notices to retry: %w", err)
+		}
+	}
+	return nil
 }

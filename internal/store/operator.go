@@ -60,7 +60,7 @@ const stopping = "(t.stops_payouts = 1 OR t.stops_account <> '' OR t.kind = '" +
 
 // FoundTransferOf reads a found transfer by its id, for the operator's commands; else ErrNotFound.
 func (s *Store) FoundTransferOf(ctx context.Context, merchant, id payment.ID) (FoundTransfer, error) {
-	f, err := foundTable.read(s.db.QueryRow(ctx, "SELECT "+foundTable.selected+" FROM found_transfers t WHERE t.merchant_id = $1 AND t.id = $2", merchant[:], id[:]))
+	f, err := scanFound(s.db.QueryRow(ctx, "SELECT "+foundTable.selected+" FROM found_transfers t WHERE t.merchant_id = $1 AND t.id = $2", merchant[:], id[:]))
 	return f, s.db.ReadError("found transfer", err)
 }
 

@@ -2,6 +2,8 @@ package store
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -50,18 +52,21 @@ func (c *Changes) Park(v Case, number int64) {
 		}
 	case "refund_parts":
 		row.key = append(row.key, number)
-		if p, ok := c.l.refunds.parts[numberedKey{ref, number}]; ok {
+		if p, ok := c.l.refunds.parts[partKey{ref, number}]; ok {
 			p.State, p.NextAt, p.ClaimedBy = effect.Review, time.Time{}, payment.ID{}
-			c.l.refunds.parts[numberedKey{ref, number}] = p
+			c.l.refunds.parts[partKey{ref, number}] = p
 		}
 	}
 	c.parked = append(c.parked, row)
 	c.OpenCase(v)
 }
 
-func (c *Changes) saveParked(tx *db.Tx) {
+func (c *Changes) saveParked(ctx context.Context, tx *db.Tx) error {
 	slices.SortStableFunc(c.parked, func(a, b parkedRow) int { return cmp.Compare(a.table, b.table) })
 	for _, row := range c.parked {
-		tx.QueueExec("to park a row of "+row.table, "UPDATE "+row.table+" SET "+parkTexts[row.table], row.key, db.One)
+		if err := tx.ExecOne(ctx, "UPDATE "+row.table+" SET "+parkTexts[row.table], row.key...); err != nil {
+			return fmt.Errorf("to park a row of %s: %w", row.table, err)
+		}
 	}
+	return nil
 }

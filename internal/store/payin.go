@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -167,29 +169,24 @@ func (l *loadedPayins) add(p *payinRow, keys ...ExternalRef) {
 
 // insertPayins inserts new pay-ins. The ones whose references are taken are read
 // with the others.
-func (l *Loaded) insertPayins(tx *db.Tx, n *Needs) {
+func (l *Loaded) insertPayins(ctx context.Context, tx *db.Tx, n *Needs) error {
 	list := slices.Clone(n.payins.fresh)
 	if len(list) == 0 {
-		return
+		return nil
 	}
 	slices.SortStableFunc(list, func(a, b *NewPayin) int { return a.external().compare(b.external()) })
 	rows := make([][]any, len(list))
 	for i, p := range list {
 		rows[i] = p.values
 	}
-	l.payins.allocate(len(list))
-	tx.QueueInsert(payinTable.insert, rows, func(added []bool) error {
-		var taken []ExternalRef
-		for i := range added {
-			if added[i] {
-				l.addNewPayin(list[i])
-			} else {
-				taken = append(taken, list[i].external())
-			}
+	added, err := tx.Insert(ctx, payinTable.insert, rows...)
+	l.payins.allocate(len(added))
+	for i := range added {
+		if added[i] {
+			l.addNewPayin(list[i])
 		}
-		l.queuePayins(tx, payinByExternal, keysOf(taken))
-		return nil
-	})
+	}
+	return err
 }
 
 // addNewPayin adds a pay-in that was inserted.
@@ -199,35 +196,42 @@ func (l *Loaded) addNewPayin(p *NewPayin) {
 	l.payins.add(&p.payinRow)
 }
 
-func (l *Loaded) loadPayins(tx *db.Tx, n *Needs) {
-	l.queuePayins(tx, payinByID, keysOf(n.payins.ids))
-	var full []ExternalRef
+func (l *Loaded) loadPayins(ctx context.Context, tx *db.Tx, n *Needs) error {
+	list, err := db.Select(ctx, tx, payinByID, keysOf(n.payins.ids), scanPayinRow)
+	if err != nil {
+		return err
+	}
+	for _, p := range list {
+		l.payins.add(p)
+	}
+	var full, prefixes []ExternalRef
+	for _, p := range n.payins.fresh {
+		if !l.inserted[p.Payin.ID] {
+			full = append(full, p.external())
+		}
+	}
 	for _, key := range n.payins.byExternal {
-		if len(key.ExternalID) == payment.ExternalIDLength {
+		if len(key.ExternalID) < payment.ExternalIDLength {
+			prefixes = append(prefixes, key)
+		} else {
 			full = append(full, key)
 		}
 	}
-	l.queuePayins(tx, payinByExternal, keysOf(full))
-	for _, key := range n.payins.byExternal {
-		if len(key.ExternalID) < payment.ExternalIDLength {
-			db.QueueCollect(tx, "payins", payinByPrefix+tx.ForUpdate(), []any{key.Merchant[:], key.ExternalID, key.ExternalID + externalIDEnd}, scanPayinRow,
-				func(list []*payinRow) {
-					for _, p := range list {
-						l.payins.add(p, key)
-					}
-				})
+	if list, err = db.Select(ctx, tx, payinByExternal, keysOf(full), scanPayinRow); err != nil {
+		return err
+	}
+	for _, p := range list {
+		l.payins.add(p)
+	}
+	for _, key := range prefixes {
+		p, err := scanPayinRow(tx.QueryRow(ctx, payinByPrefix+tx.ForUpdate(), key.Merchant[:], key.ExternalID, key.ExternalID+externalIDEnd))
+		if err = db.NotFound(err); err == nil {
+			l.payins.add(p, key)
+		} else if !errors.Is(err, ErrNotFound) {
+			return err
 		}
 	}
-}
-
-func (l *Loaded) queuePayins(tx *db.Tx, by *db.KeySelect, keys [][]any) {
-	if len(keys) > 0 {
-		db.QueueSelect(tx, by, keys, scanPayinRow, func(list []*payinRow) {
-			for _, p := range list {
-				l.payins.add(p)
-			}
-		})
-	}
+	return nil
 }
 
 var payinByPrefix = "SELECT " + payinTable.selected + ` FROM payins t
@@ -278,14 +282,18 @@ func (c *Changes) SetPayin(p payment.Payin) payment.Payin {
 	return p
 }
 
-func (c *Changes) savePayins(tx *db.Tx) {
+func (c *Changes) savePayins(ctx context.Context, tx *db.Tx) error {
 	ref := func(v *payinChange) Ref { return Ref{v.row.Merchant, v.row.ID} }
-	inWaves(c.payins, ref, func(wave []payinChange) {
+	return inWaves(c.payins, ref, func(wave []payinChange) error {
 		rows := make([][]any, len(wave))
 		for i := range wave {
 			rows[i] = payinUpdate.row(wave[i].row, wave[i].was)
 		}
-		tx.QueueUpdate(payinUpdate.RowUpdate, rows, db.None)
+		missed, err := tx.Update(ctx, payinUpdate.RowUpdate, rows...)
+		if err == nil && len(missed) > 0 {
+			err = fmt.Errorf("%w: pay-in", ErrConflict)
+		}
+		return err
 	})
 }
 

@@ -180,28 +180,20 @@ func (l *loadedPayouts) add(p *payoutRow) {
 
 // insertPayouts inserts new payouts. The ones whose references are taken are read
 // with the others.
-func (l *Loaded) insertPayouts(tx *db.Tx, n *Needs) {
+func (l *Loaded) insertPayouts(ctx context.Context, tx *db.Tx, n *Needs) error {
 	list := slices.Clone(n.payouts.fresh)
-	if len(list) == 0 {
-		return
-	}
 	slices.SortStableFunc(list, func(a, b *NewPayout) int { return a.external().compare(b.external()) })
 	rows := make([][]any, len(list))
 	for i, p := range list {
 		rows[i] = p.values
 	}
-	tx.QueueInsert(payoutTable.insert, rows, func(added []bool) error {
-		var taken []ExternalRef
-		for i := range added {
-			if added[i] {
-				l.addNewPayout(list[i])
-			} else {
-				taken = append(taken, list[i].external())
-			}
+	added, err := tx.Insert(ctx, payoutTable.insert, rows...)
+	for i := range added {
+		if added[i] {
+			l.addNewPayout(list[i])
 		}
-		l.queuePayouts(tx, payoutByExternal, keysOf(taken), scanPayout(tx.Keys()))
-		return nil
-	})
+	}
+	return err
 }
 
 // addNewPayout adds a payout that was inserted.
@@ -211,40 +203,48 @@ func (l *Loaded) addNewPayout(p *NewPayout) {
 	l.payouts.add(&p.payoutRow)
 }
 
-func (l *Loaded) loadPayouts(tx *db.Tx, n *Needs) {
-	if v := &n.payouts; len(v.ids)+len(v.byExternal)+len(v.damaged)+len(v.due) == 0 {
-		return
+func (l *Loaded) loadPayouts(ctx context.Context, tx *db.Tx, n *Needs) error {
+	scan := scanPayout(tx.Keys())
+	list, err := db.Select(ctx, tx, payoutByID, keysOf(n.payouts.ids), scan)
+	if err != nil {
+		return err
 	}
-	l.queuePayouts(tx, payoutByID, keysOf(n.payouts.ids), scanPayout(tx.Keys()))
-	l.queuePayouts(tx, payoutByExternal, keysOf(n.payouts.byExternal), scanPayout(tx.Keys()))
-	l.queuePayouts(tx, payoutByID, keysOf(n.payouts.damaged), scanDuePayout(tx.Keys()))
+	external := slices.Clip(n.payouts.byExternal)
+	for _, p := range n.payouts.fresh {
+		if !l.inserted[p.Payout.ID] {
+			external = append(external, p.external())
+		}
+	}
+	more, err := db.Select(ctx, tx, payoutByExternal, keysOf(external), scan)
+	if err != nil {
+		return err
+	}
+	damaged, err := db.Select(ctx, tx, payoutByID, keysOf(n.payouts.damaged), scanDuePayout(tx.Keys()))
+	if err != nil {
+		return err
+	}
+	for _, p := range slices.Concat(list, more, damaged) {
+		l.payouts.add(p)
+	}
 	for _, d := range n.payouts.due {
-		text := "SELECT " + payoutTable.selected + ` FROM payouts t WHERE t.merchant_id = $1 AND t.next_at > 0 AND t.next_at <= $2
-			AND t.processor = $3 AND t.` + d.Queue.sql() + d.Queue.unless("$1", "$3") + " ORDER BY t.next_at LIMIT $4" + tx.SkipLocked()
-		db.QueueCollect(tx, "payouts", text, []any{d.Merchant[:], micros(tx.Now), d.Processor, d.Limit}, scanDuePayout(tx.Keys()), func(list []*payoutRow) {
-			slices.SortFunc(list, func(a, b *payoutRow) int { // many are due at once after a cold start
-				return cmp.Or(a.NextAt.Compare(b.NextAt), payment.CompareIDs(a.ID, b.ID))
-			})
-			for _, p := range list {
-				if l.inserted[p.ID] { // its own operation has not decided yet, and may refuse it
-					continue
-				}
-				l.payouts.add(p)
-				l.payouts.due[d] = append(l.payouts.due[d], Ref{p.Merchant, p.ID})
-			}
-			l.queueSends(tx, l.payouts.due[d])
+		rows, err := tx.Query(ctx, "SELECT "+payoutTable.selected+` FROM payouts t WHERE t.merchant_id = $1 AND t.next_at > 0 AND t.next_at <= $2
+			AND t.processor = $3 AND t.`+d.Queue.sql()+d.Queue.unless("$1", "$3")+" ORDER BY t.next_at LIMIT $4"+tx.SkipLocked(), d.Merchant[:], micros(tx.Now), d.Processor, d.Limit)
+		list, err := db.Collect(rows, err, scanDuePayout(tx.Keys()))
+		if err != nil {
+			return err
+		}
+		slices.SortFunc(list, func(a, b *payoutRow) int { // many are due at once after a cold start
+			return cmp.Or(a.NextAt.Compare(b.NextAt), payment.CompareIDs(a.ID, b.ID))
 		})
-	}
-}
-
-func (l *Loaded) queuePayouts(tx *db.Tx, by *db.KeySelect, keys [][]any, scan func(db.Scanner) (*payoutRow, error)) {
-	if len(keys) > 0 {
-		db.QueueSelect(tx, by, keys, scan, func(list []*payoutRow) {
-			for _, p := range list {
-				l.payouts.add(p)
+		for _, p := range list {
+			if l.inserted[p.ID] { // its own operation has not decided yet, and may refuse it
+				continue
 			}
-		})
+			l.payouts.add(p)
+			l.payouts.due[d] = append(l.payouts.due[d], Ref{p.Merchant, p.ID})
+		}
 	}
+	return nil
 }
 
 // Payout is a loaded payout; false if there is none.
@@ -327,10 +327,12 @@ func (c *Changes) Refusal(merchant payment.ID, externalID string) error {
 	return c.refusals[ExternalRef{merchant, externalID}]
 }
 
-func (c *Changes) savePayouts(tx *db.Tx) {
-	tx.QueueDelete(payoutDelete, keysOf(c.released))
+func (c *Changes) savePayouts(ctx context.Context, tx *db.Tx) error {
+	if err := tx.Delete(ctx, payoutDelete, keysOf(c.released)...); err != nil {
+		return err
+	}
 	ref := func(v *payoutChange) Ref { return Ref{v.row.Merchant, v.row.ID} }
-	inWaves(c.payouts, ref, func(wave []payoutChange) {
+	return inWaves(c.payouts, ref, func(wave []payoutChange) error {
 		rows := make([][]any, len(wave))
 		for i := range wave {
 			row := wave[i].row
@@ -339,7 +341,11 @@ func (c *Changes) savePayouts(tx *db.Tx) {
 			}
 			rows[i] = payoutUpdate.row(row, wave[i].was)
 		}
-		tx.QueueUpdate(payoutUpdate.RowUpdate, rows, db.None)
+		missed, err := tx.Update(ctx, payoutUpdate.RowUpdate, rows...)
+		if err == nil && len(missed) > 0 {
+			err = fmt.Errorf("%w: payout", ErrConflict)
+		}
+		return err
 	})
 }
 

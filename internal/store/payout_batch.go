@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/porteira/porteira/internal/db"
@@ -55,20 +56,11 @@ const (
 // because no commit of a payout writes the row. In a completed batch only returns change a payout:
 // the COMPLETED ones are the rest, and are not read.
 func readCounts(ctx context.Context, q querier, b *payment.PayoutBatch) error {
-	text, args := countsOf(b)
-	rows, err := q.Query(ctx, text, args...)
-	return addCounts(b, rows, err)
-}
-
-func countsOf(b *payment.PayoutBatch) (text string, args []any) {
-	text = batchItems
+	text := batchItems
 	if !b.CompletedAt.IsZero() {
 		text = batchNotCompleted
 	}
-	return text, []any{b.Merchant[:], b.ID[:]}
-}
-
-func addCounts(b *payment.PayoutBatch, rows db.Rows, err error) error {
+	rows, err := q.Query(ctx, text, b.Merchant[:], b.ID[:])
 	b.Counts = map[payment.PayoutStatus]int64{}
 	rest := b.Count
 	_, err = db.Collect(rows, err, func(r db.Scanner) (none struct{}, err error) {
@@ -115,30 +107,22 @@ func (l *loadedBatches) add(row batchRow) {
 	l.rows[ref], l.byExternal[ExternalRef{row.Merchant, row.ExternalID}] = row, ref
 }
 
-func (l *Loaded) loadBatches(tx *db.Tx, n *Needs) {
-	if len(n.batches.ids)+len(n.batches.byExternal) == 0 {
-		return
+func (l *Loaded) loadBatches(ctx context.Context, tx *db.Tx, n *Needs) error {
+	list, err := db.Select(ctx, tx, batchByID, keysOf(n.batches.ids), scanBatch)
+	if err != nil {
+		return fmt.Errorf("batches: %w", err)
 	}
-	db.QueueSelect(tx, batchByID, keysOf(n.batches.ids), scanBatch, func(list []batchRow) {
-		for i := range list {
-			l.queueCounts(tx, list[i])
+	for i := range list {
+		if err := readCounts(ctx, tx, &list[i].PayoutBatch); err != nil {
+			return fmt.Errorf("batches: %w", err)
 		}
-	})
-	db.QueueSelect(tx, batchByExternal, keysOf(n.batches.byExternal), scanBatch, func(list []batchRow) {
-		for i := range list {
-			l.batches.add(list[i])
-		}
-	})
-}
-
-// queueCounts reads the counts of a batch.
-func (l *Loaded) queueCounts(tx *db.Tx, row batchRow) {
-	text, args := countsOf(&row.PayoutBatch)
-	tx.QueueQuery("batches", text, args, func(rows db.Rows) error {
-		err := addCounts(&row.PayoutBatch, rows, nil)
-		l.batches.add(row)
-		return err
-	})
+		l.batches.add(list[i])
+	}
+	more, err := db.Select(ctx, tx, batchByExternal, keysOf(n.batches.byExternal), scanBatch)
+	for i := range more {
+		l.batches.add(more[i])
+	}
+	return err
 }
 
 // PayoutBatch is a loaded batch; false if there is none.
@@ -181,15 +165,25 @@ type batchChange struct {
 	was int64 // the version that it replaces
 }
 
-func (c *Changes) saveBatches(tx *db.Tx) {
-	tx.QueueNew(batchTable.insert, batchTable.rows(c.newBatches))
+func (c *Changes) saveBatches(ctx context.Context, tx *db.Tx) error {
+	rows := make([][]any, len(c.newBatches))
+	for i := range c.newBatches {
+		rows[i] = batchTable.row(&c.newBatches[i])
+	}
+	if err := tx.InsertNew(ctx, batchTable.insert, rows...); err != nil {
+		return fmt.Errorf("batches: %w", err)
+	}
 	ref := func(v *batchChange) Ref { return Ref{v.row.Merchant, v.row.ID} }
-	inWaves(c.batches, ref, func(wave []batchChange) {
+	return inWaves(c.batches, ref, func(wave []batchChange) error {
 		rows := make([][]any, len(wave))
 		for i := range wave {
 			rows[i] = batchUpdate.row(&wave[i].row, wave[i].was)
 		}
-		tx.QueueUpdate(batchUpdate.RowUpdate, rows, db.None)
+		missed, err := tx.Update(ctx, batchUpdate.RowUpdate, rows...)
+		if err == nil && len(missed) > 0 {
+			err = fmt.Errorf("%w: batch", ErrConflict)
+		}
+		return err
 	})
 }
 

@@ -117,7 +117,7 @@ func (v *exercise) dispatch(merchant, endpoint payment.ID) {
 // writeText runs one statement.
 func writeText(t *testing.T, s *store.Store, text string) error {
 	t.Helper()
-	return s.Administer(t.Context(), storetest.Operator, func(tx *store.AdminTx) error { return tx.Exec(t.Context(), text) })
+	return s.Administer(t.Context(), storetest.Operator, func(tx *store.AdminTx) error { _, err := tx.Exec(t.Context(), text); return err })
 }
 
 // redeliverRanges sends ranges again, in parts: to every URL, and to one endpoint.

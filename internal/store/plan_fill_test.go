@@ -30,7 +30,7 @@ func fillPostgres(t *testing.T, s *store.Store) {
 	write(t, s, func(tx *store.AdminTx) error {
 		run := func(text string) {
 			t.Helper()
-			if err := tx.Exec(t.Context(), text); err != nil {
+			if _, err := tx.Exec(t.Context(), text); err != nil {
 				t.Fatalf("%s: %v", text, err)
 			}
 		}
@@ -40,7 +40,7 @@ func fillPostgres(t *testing.T, s *store.Store) {
 		}
 		return nil
 	})
-	write(t, s, func(tx *store.AdminTx) error { return tx.Exec(t.Context(), "ANALYZE") })
+	write(t, s, func(tx *store.AdminTx) error { _, err := tx.Exec(t.Context(), "ANALYZE"); return err })
 }
 
 // copies are the expressions of a table's columns in its copies.

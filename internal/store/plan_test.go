@@ -139,11 +139,11 @@ func postgresPlans(t *testing.T, s *store.Store) map[string]string {
 			}
 			return list
 		}
-		if err := tx.Exec(t.Context(), "SET LOCAL plan_cache_mode = force_generic_plan"); err != nil {
+		if _, err := tx.Exec(t.Context(), "SET LOCAL plan_cache_mode = force_generic_plan"); err != nil {
 			return err
 		}
 		for _, line := range read(`SELECT name || ' ' || coalesce(array_length(parameter_types, 1), 0) || ' ' || statement FROM pg_prepared_statements
-			WHERE statement !~ 'pg_|generate_series|merchant_id > [^$]. AND'`) {
+			WHERE statement !~ 'pg_'`) {
 			parts := strings.SplitN(line, " ", 3)
 			if !isStatement.MatchString(parts[2]) {
 				continue

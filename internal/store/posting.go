@@ -107,9 +107,9 @@ type balances struct {
 // Balances reads a merchant's accounts.
 func (n *Needs) Balances(merchant payment.ID) { n.balances = append(n.balances, merchant) }
 
-func (l *Loaded) loadBalances(tx *db.Tx, n *Needs) {
+func (l *Loaded) loadBalances(ctx context.Context, tx *db.Tx, n *Needs) error {
 	if len(n.balances) == 0 {
-		return
+		return nil
 	}
 	l.balances = make(map[payment.ID]*balances, 1)
 	var keys [][]any
@@ -119,23 +119,21 @@ func (l *Loaded) loadBalances(tx *db.Tx, n *Needs) {
 			keys = append(keys, []any{m[:]})
 		}
 	}
-	db.QueueSelect(tx, balancesOfMerchant, keys, scanBalance, func(list []balance) {
-		for _, b := range list {
-			of := l.balances[b.merchant]
-			of.payoutsStopped, of.history = b.payoutsStopped, b.history
-			of.amounts[b.account], of.postings[b.account] = b.amount, b.postings
-			if b.account.InStatement() {
-				of.number += b.postings
-			}
-			if b.account == ledger.Available {
-				of.stored, of.last = b.last, b.last
-			}
-		}
+	list, err := db.Select(ctx, tx, balancesOfMerchant, keys, func(r db.Scanner) (b balance, err error) {
+		return b, balanceTable.scan(r, &b, (*flagDest)(&b.payoutsStopped), &b.history.Epoch, &b.history.Number, (*timeDest)(&b.history.RestoredAt))
 	})
-}
-
-func scanBalance(r db.Scanner) (b balance, err error) {
-	return b, balanceTable.scan(r, &b, (*flagDest)(&b.payoutsStopped), &b.history.Epoch, &b.history.Number, (*timeDest)(&b.history.RestoredAt))
+	for _, b := range list {
+		of := l.balances[b.merchant]
+		of.payoutsStopped, of.history = b.payoutsStopped, b.history
+		of.amounts[b.account], of.postings[b.account] = b.amount, b.postings
+		if b.account.InStatement() {
+			of.number += b.postings
+		}
+		if b.account == ledger.Available {
+			of.stored, of.last = b.last, b.last
+		}
+	}
+	return err
 }
 
 // Balances are a merchant's loaded accounts. The caller must not change them: see
@@ -192,9 +190,9 @@ func (c *Changes) Post(merchant, subject payment.ID, e ledger.Entry) error {
 }
 
 // savePostings writes the balances of all merchants, in their order, and then the postings.
-func (c *Changes) savePostings(tx *db.Tx) {
+func (c *Changes) savePostings(ctx context.Context, tx *db.Tx) error {
 	if len(c.postings) == 0 {
-		return
+		return nil
 	}
 	c.chainEntries(tx.Keys())
 	var opened, updated [][]any
@@ -229,9 +227,21 @@ func (c *Changes) savePostings(tx *db.Tx) {
 			}
 		}
 	}
-	tx.QueueInsert(balanceTable.insert, opened, allOrRetry) // two transactions may open an account at once
-	tx.QueueUpdate(balanceUpdate.RowUpdate, updated, db.NoneOrRetry)
-	tx.QueueNew(postingTable.insert, postingTable.rows(c.postings))
+	err := insertOrRetry(ctx, tx, balanceTable.insert, opened...) // two transactions may open an account at once
+	if err == nil {
+		err = updateOrRetry(ctx, tx, balanceUpdate.RowUpdate, updated...)
+	}
+	if err != nil {
+		return fmt.Errorf("balances: %w", err)
+	}
+	rows := make([][]any, len(c.postings))
+	for i := range c.postings {
+		rows[i] = postingTable.row(&c.postings[i])
+	}
+	if err := tx.InsertNew(ctx, postingTable.insert, rows...); err != nil {
+		return fmt.Errorf("postings: %w", err)
+	}
+	return nil
 }
 
 // Balances reads a merchant's accounts.

@@ -89,7 +89,7 @@ func (tx *AdminTx) SetPrice(ctx context.Context, merchant payment.ID, p payment.
 	}
 	for _, old := range last {
 		row.version, old.until = old.version+1, tx.Now
-		if err := tx.Exec(ctx, `UPDATE prices SET until = $5, mac = $6
+		if _, err := tx.Exec(ctx, `UPDATE prices SET until = $5, mac = $6
 			WHERE merchant_id = $1 AND method = $2 AND installments_from = $3 AND installments_to = $4 AND until = 0`,
 			append(key, micros(tx.Now), priceHash.mac(tx.Keys(), &old))...); err != nil {
 			return err

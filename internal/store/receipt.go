@@ -1,8 +1,8 @@
 package store
 
 import (
-	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -39,41 +39,36 @@ var receiptKeyTable = newTable("receipt_claims", []string{"processor", "external
 	idColumn("receipt_id", func(r *payment.Receipt) *payment.ID { return &r.ID }),
 )
 
-var receipts = &rows[Ref, payment.Receipt]{
-	table:   receiptTable,
-	key:     func(r *payment.Receipt) Ref { return Ref{r.Merchant, r.ID} },
-	compare: func(a, b *payment.Receipt) int { return payment.CompareIDs(a.ID, b.ID) },
-}
+var receiptsByPayin = receiptTable.selectBy("t.merchant_id, t.id", "merchant_id", "payin_id").ReadOnly() // the pay-in is locked
 
-// The pay-in is locked.
-var receiptsOfPayin = indexBy(receipts, func(r *payment.Receipt) Ref { return Ref{r.Merchant, r.Payin} },
-	receiptTable.selectBy("t.merchant_id, t.id", "merchant_id", "payin_id").ReadOnly(),
-	func(n *Needs, l *Loaded) []Ref { return l.refundedPayins(n) })
+func scanReceipt(r db.Scanner) (payment.Receipt, error) {
+	var v payment.Receipt
+	return v, receiptTable.scan(r, &v)
+}
 
 // Receipts inserts the keys of payments: (processor, its id). See [Loaded.Inserted].
 func (n *Needs) Receipts(list ...*payment.Receipt) { n.receipts = append(n.receipts, list...) }
 
-func (l *Loaded) insertReceipts(tx *db.Tx, n *Needs) {
-	if len(n.receipts) == 0 {
-		return
-	}
+func (l *Loaded) insertReceipts(ctx context.Context, tx *db.Tx, n *Needs) error {
 	// In the order of their keys, as an insert waits for another transaction's.
 	list := slices.Clone(n.receipts)
 	slices.SortStableFunc(list, func(a, b *payment.Receipt) int {
-		return cmp.Or(strings.Compare(a.Processor, b.Processor), strings.Compare(a.ExternalID, b.ExternalID))
+		if order := strings.Compare(a.Processor, b.Processor); order != 0 {
+			return order
+		}
+		return strings.Compare(a.ExternalID, b.ExternalID)
 	})
 	rows := make([][]any, len(list))
 	for i, r := range list {
 		rows[i] = receiptKeyTable.row(r)
 	}
-	tx.QueueInsert(receiptKeyTable.insert, rows, func(added []bool) error {
-		for i := range added {
-			if added[i] {
-				l.inserted[list[i].ID] = true
-			}
+	added, err := tx.Insert(ctx, receiptKeyTable.insert, rows...)
+	for i := range added {
+		if added[i] {
+			l.inserted[list[i].ID] = true
 		}
-		return nil
-	})
+	}
+	return err
 }
 
 // AddReceipt stores a fresh receipt as it was applied. The caller then posts its entries.
@@ -82,7 +77,27 @@ func (c *Changes) AddReceipt(r payment.Receipt) {
 	if b := c.l.balances[r.Merchant]; b != nil {
 		r.Entry = b.last.number + 1
 	}
-	receipts.add(c, r)
+	c.receipts = append(c.receipts, &r)
+	if of := (Ref{r.Merchant, r.Payin}); c.l.received != nil {
+		c.l.received[of] += r.Amount
+	}
+	if c.l.refunds.receipts == nil { // none were loaded, as the pay-ins had none: these are all
+		c.l.refunds.receipts = map[Ref][]payment.Receipt{}
+	}
+	of := Ref{r.Merchant, r.Payin}
+	c.l.refunds.receipts[of] = append(c.l.refunds.receipts[of], r)
+	c.count++
+}
+
+func (c *Changes) saveReceipts(ctx context.Context, tx *db.Tx) error {
+	rows := make([][]any, len(c.receipts))
+	for i, r := range c.receipts {
+		rows[i] = receiptTable.row(r)
+	}
+	if err := tx.InsertNew(ctx, receiptTable.insert, rows...); err != nil {
+		return fmt.Errorf("receipts: %w", err)
+	}
+	return nil
 }
 
 // Receipts lists the payments of a pay-in, or with the zero id those that match
@@ -90,13 +105,13 @@ func (c *Changes) AddReceipt(r payment.Receipt) {
 func (s *Store) Receipts(ctx context.Context, merchant, payin payment.ID) ([]payment.Receipt, error) {
 	rows, err := s.db.Query(ctx, "SELECT "+receiptTable.selected+` FROM receipts t
 		WHERE t.merchant_id = $1 AND t.payin_id = $2 ORDER BY t.id`, merchant[:], optionalID(payin))
-	list, err := db.Collect(rows, err, receiptTable.read)
+	list, err := db.Collect(rows, err, scanReceipt)
 	return list, s.db.ReadError("receipts", err)
 }
 
 // Receipt reads one payment; ErrNotFound if the merchant has none with that id.
 func (s *Store) Receipt(ctx context.Context, merchant, id payment.ID) (payment.Receipt, error) {
-	v, err := receiptTable.read(s.db.QueryRow(ctx, "SELECT "+receiptTable.selected+` FROM receipts t
+	v, err := scanReceipt(s.db.QueryRow(ctx, "SELECT "+receiptTable.selected+` FROM receipts t
 		WHERE t.merchant_id = $1 AND t.id = $2`, merchant[:], id[:]))
 	return v, s.db.ReadError("receipt", err)
 }

@@ -3,6 +3,9 @@ package store
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/porteira/porteira/internal/db"
@@ -54,62 +57,139 @@ var receivableTable = newTable("receivables", []string{"id"},
 	timeColumn("created_at", func(r *Receivable) *time.Time { return &r.CreatedAt }),
 )
 
-var receivables = &rows[Ref, Receivable]{
-	table:  receivableTable,
-	key:    func(r *Receivable) Ref { return Ref{r.Merchant, r.ID} },
-	byKey:  receivableTable.selectBy("t.merchant_id, t.id", "merchant_id", "id"),
-	update: receivableTable.updateBy("", "merchant_id", "id"),
-	compare: func(a, b *Receivable) int {
-		return cmp.Or(a.SettlesAt.Compare(b.SettlesAt), payment.CompareIDs(a.ID, b.ID))
-	},
+var (
+	receivableUpdate   = receivableTable.updateBy("", "merchant_id", "id")
+	receivableByID     = receivableTable.selectBy("t.merchant_id, t.id", "merchant_id", "id")
+	receivablesByPayin = receivableTable.selectBy("t.merchant_id, t.id", "merchant_id", "payin_id")
+)
+
+func scanReceivable(r db.Scanner) (Receivable, error) {
+	var v Receivable
+	return v, receivableTable.scan(r, &v)
 }
 
-var receivablesOfPayin = indexBy(receivables, func(r *Receivable) Ref { return Ref{r.Merchant, r.Payin} },
-	receivableTable.selectBy("t.merchant_id, t.id", "merchant_id", "payin_id"),
-	func(n *Needs, l *Loaded) (payins []Ref) {
-		for _, of := range n.receivables {
-			if ref, ok := l.payins.byExternal[of]; ok {
-				payins = append(payins, ref)
-			}
-		}
-		return payins
-	})
+type receivableNeeds struct {
+	ids        []Ref
+	payins     []Ref
+	byExternal []ExternalRef // of pay-ins
+}
 
 // Receivable reads a receivable.
 func (n *Needs) Receivable(merchant, id payment.ID) {
-	receivables.need(n, Ref{merchant, id})
+	n.receivables.ids = append(n.receivables.ids, Ref{merchant, id})
 }
 
 // ReceivablesOf reads all receivables of a pay-in.
 func (n *Needs) ReceivablesOf(merchant, payin payment.ID) {
-	receivablesOfPayin.need(n, Ref{merchant, payin})
+	n.receivables.payins = append(n.receivables.payins, Ref{merchant, payin})
 }
 
 // ReceivablesByExternalID reads all receivables of a pay-in, which is read by its external id
 // too.
 func (n *Needs) ReceivablesByExternalID(merchant payment.ID, externalID string) {
-	n.receivables = append(n.receivables, ExternalRef{merchant, externalID})
+	n.receivables.byExternal = append(n.receivables.byExternal, ExternalRef{merchant, externalID})
+}
+
+// receivablePayins are the pay-ins whose receivables are read.
+func (l *Loaded) receivablePayins(n *Needs) []Ref {
+	payins := slices.Clone(n.receivables.payins)
+	for _, of := range n.receivables.byExternal {
+		if ref, ok := l.payins.byExternal[of]; ok {
+			payins = append(payins, ref)
+		}
+	}
+	slices.SortFunc(payins, func(a, b Ref) int {
+		return cmp.Or(payment.CompareIDs(a.Merchant, b.Merchant), payment.CompareIDs(a.ID, b.ID))
+	})
+	return slices.Compact(payins)
+}
+
+func (l *Loaded) loadReceivables(ctx context.Context, tx *db.Tx, n *Needs) error {
+	payins := l.receivablePayins(n)
+	if len(n.receivables.ids)+len(payins) == 0 {
+		return nil
+	}
+	list, err := db.Select(ctx, tx, receivableByID, keysOf(n.receivables.ids), scanReceivable)
+	if err != nil {
+		return err
+	}
+	others, err := db.Select(ctx, tx, receivablesByPayin, keysOf(payins), scanReceivable)
+	if err != nil {
+		return err
+	}
+	for _, r := range slices.Concat(list, others) {
+		l.addReceivable(r)
+	}
+	return nil
+}
+
+func (l *Loaded) addReceivable(r Receivable) {
+	if l.receivables == nil {
+		l.receivables = map[Ref]Receivable{}
+	}
+	l.receivables[Ref{r.Merchant, r.ID}] = r
 }
 
 // Receivable is a loaded receivable; false if there is none.
 func (l *Loaded) Receivable(merchant, id payment.ID) (Receivable, bool) {
-	return receivables.get(l, Ref{merchant, id})
+	r, ok := l.receivables[Ref{merchant, id}]
+	return r, ok
 }
 
 // ReceivablesOf are the receivables of a pay-in whose receivables were loaded, in the order
 // in which they settle.
 func (l *Loaded) ReceivablesOf(merchant, payin payment.ID) []Receivable {
-	return receivablesOfPayin.list(l, Ref{merchant, payin})
+	var list []Receivable
+	for r := range maps.Values(l.receivables) {
+		if r.Merchant == merchant && r.Payin == payin {
+			list = append(list, r)
+		}
+	}
+	slices.SortFunc(list, func(a, b Receivable) int {
+		if order := a.SettlesAt.Compare(b.SettlesAt); order != 0 {
+			return order
+		}
+		return payment.CompareIDs(a.ID, b.ID)
+	})
+	return list
 }
 
 // AddReceivable adds a receivable with a new id.
 func (c *Changes) AddReceivable(r Receivable) {
 	r.ID, r.CreatedAt, r.State = c.l.newID(), c.l.now, ReceivablePending
-	receivables.add(c, r)
+	c.l.addReceivable(r)
+	c.newReceivables = append(c.newReceivables, r)
+	c.count++
 }
 
 // SetReceivable changes a loaded receivable.
-func (c *Changes) SetReceivable(r Receivable) { receivables.set(c, r) }
+func (c *Changes) SetReceivable(r Receivable) {
+	c.l.addReceivable(r)
+	c.receivables = append(c.receivables, r)
+	c.count++
+}
+
+func (c *Changes) saveReceivables(ctx context.Context, tx *db.Tx) error {
+	rows := make([][]any, len(c.newReceivables))
+	for i := range c.newReceivables {
+		rows[i] = receivableTable.row(&c.newReceivables[i])
+	}
+	if err := tx.InsertNew(ctx, receivableTable.insert, rows...); err != nil {
+		return fmt.Errorf("receivables: %w", err)
+	}
+	ref := func(r *Receivable) Ref { return Ref{r.Merchant, r.ID} }
+	return inWaves(c.receivables, ref, func(wave []Receivable) error {
+		rows := make([][]any, len(wave))
+		for i := range wave {
+			rows[i] = receivableUpdate.row(&wave[i])
+		}
+		missed, err := tx.Update(ctx, receivableUpdate.RowUpdate, rows...)
+		if err == nil && len(missed) > 0 {
+			err = fmt.Errorf("%w: receivable", ErrConflict)
+		}
+		return err
+	})
+}
 
 // ReceivablesDue lists receivables that are due to settle, in the order of their times.
 func (s *Store) ReceivablesDue(ctx context.Context, now time.Time, limit int) ([]Ref, error) {

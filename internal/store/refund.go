@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -97,17 +98,18 @@ func (n *Needs) RefundsIfPaidAgain(merchant payment.ID, externalID string, recei
 type loadedRefunds struct {
 	rows       map[Ref]refundRow
 	byExternal map[ExternalRef]Ref
-	parts      map[numberedKey]payment.RefundPart
-	due        map[DueRefundParts][]numberedKey
-	damaged    map[numberedKey]bool // due parts that cannot be decoded
+	parts      map[partKey]payment.RefundPart
+	receipts   map[Ref][]payment.Receipt // of pay-ins
+	due        map[DueRefundParts][]partKey
+	damaged    map[partKey]bool     // due parts that cannot be decoded
 	owed       map[payment.ID]cents // by merchants of due parts
 }
 
 func (l *loadedRefunds) begin() {
 	if l.rows == nil {
-		l.rows, l.byExternal, l.parts = map[Ref]refundRow{}, map[ExternalRef]Ref{}, map[numberedKey]payment.RefundPart{}
-		l.due = map[DueRefundParts][]numberedKey{}
-		l.damaged, l.owed = map[numberedKey]bool{}, map[payment.ID]cents{}
+		l.rows, l.byExternal, l.parts = map[Ref]refundRow{}, map[ExternalRef]Ref{}, map[partKey]payment.RefundPart{}
+		l.receipts, l.due = map[Ref][]payment.Receipt{}, map[DueRefundParts][]partKey{}
+		l.damaged, l.owed = map[partKey]bool{}, map[payment.ID]cents{}
 	}
 }
 
@@ -122,37 +124,43 @@ func (l *loadedRefunds) add(list ...refundRow) {
 
 // loadRefunds runs after the balances were locked: no other transaction adds a refund of the
 // merchant then. Parts are locked before refunds: a claim names the parts that are due.
-func (l *Loaded) loadRefunds(tx *db.Tx, n *Needs) {
-	l.loadDueParts(tx, n)
-	l.queueRefunds(tx, refundByID, keysOf(n.refunds.ids), scanRefund)
-	l.queueRefunds(tx, refundByExternal, keysOf(n.refunds.byExternal), scanRefund)
-	l.queueRefundsOf(tx, n.refunds.payins)
-}
-
-// followRefunds reads the refunds of pay-ins whose disputes are needed.
-func (l *Loaded) followRefunds(tx *db.Tx, n *Needs) {
-	l.queueRefundsOf(tx, slices.DeleteFunc(l.refundedPayins(n), func(ref Ref) bool { return slices.Contains(n.refunds.payins, ref) }))
-}
-
-// queueRefundsOf reads the refunds of pay-ins, and their parts.
-func (l *Loaded) queueRefundsOf(tx *db.Tx, payins []Ref) {
-	if len(payins) == 0 {
-		return
+func (l *Loaded) loadRefunds(ctx context.Context, tx *db.Tx, n *Needs) error {
+	v, payins := &n.refunds, l.refundedPayins(n)
+	if len(v.ids)+len(v.byExternal)+len(payins)+len(v.due) == 0 {
+		return nil
 	}
 	l.refunds.begin()
-	db.QueueSelect(tx, partsByPayin, keysOf(payins), scanRefundPart, func(parts []payment.RefundPart) {
-		for i := range parts {
-			l.refunds.parts[keyOfPart(&parts[i])] = parts[i]
-		}
-	})
-	l.queueRefunds(tx, refundsByPayin, keysOf(payins), scanRefund)
-}
-
-func (l *Loaded) queueRefunds(tx *db.Tx, by *db.KeySelect, keys [][]any, scan func(db.Scanner) (refundRow, error)) {
-	if len(keys) > 0 {
-		l.refunds.begin()
-		db.QueueSelect(tx, by, keys, scan, func(list []refundRow) { l.refunds.add(list...) })
+	due, err := l.loadDueParts(ctx, tx, n)
+	if err != nil {
+		return err
 	}
+	parts, err := db.Select(ctx, tx, partsByPayin, keysOf(payins), scanRefundPart)
+	if err != nil {
+		return err
+	}
+	for i := range parts {
+		l.refunds.parts[keyOfPart(&parts[i])] = parts[i]
+	}
+	for _, q := range []struct {
+		text *db.KeySelect
+		keys [][]any
+		scan func(db.Scanner) (refundRow, error)
+	}{
+		{refundByID, keysOf(due), scanDueRefund}, {refundByID, keysOf(v.ids), scanRefund},
+		{refundByExternal, keysOf(v.byExternal), scanRefund}, {refundsByPayin, keysOf(payins), scanRefund},
+	} {
+		list, err := db.Select(ctx, tx, q.text, q.keys, q.scan)
+		if err != nil {
+			return err
+		}
+		l.refunds.add(list...)
+	}
+	receipts, err := db.Select(ctx, tx, receiptsByPayin, keysOf(payins), scanReceipt)
+	for i := range receipts {
+		ref := Ref{receipts[i].Merchant, receipts[i].Payin}
+		l.refunds.receipts[ref] = append(l.refunds.receipts[ref], receipts[i])
+	}
+	return err
 }
 
 // refundedPayins are the pay-ins whose refunds are needed, also those whose disputes are.
@@ -215,7 +223,7 @@ func (l *Loaded) RefundsOf(merchant, payin payment.ID) []payment.Refund {
 
 // ReceiptsOf are the receipts of a pay-in whose refunds were loaded, with those of this commit.
 func (l *Loaded) ReceiptsOf(merchant, payin payment.ID) []payment.Receipt {
-	return receiptsOfPayin.list(l, Ref{merchant, payin})
+	return l.refunds.receipts[Ref{merchant, payin}]
 }
 
 type refundChange struct {
@@ -257,17 +265,30 @@ func (c *Changes) AdoptRefund(r payment.Refund, fingerprint []byte) payment.Refu
 	return c.SetRefund(r)
 }
 
-func (c *Changes) saveRefunds(tx *db.Tx) {
-	tx.QueueNew(refundTable.insert, refundTable.rows(c.newRefunds))
+func (c *Changes) saveRefunds(ctx context.Context, tx *db.Tx) error {
+	rows := make([][]any, len(c.newRefunds))
+	for i := range c.newRefunds {
+		rows[i] = refundTable.row(&c.newRefunds[i])
+	}
+	if err := tx.InsertNew(ctx, refundTable.insert, rows...); err != nil {
+		return err
+	}
 	ref := func(v *refundChange) Ref { return Ref{v.row.Merchant, v.row.ID} }
-	inWaves(c.refunds, ref, func(wave []refundChange) {
+	err := inWaves(c.refunds, ref, func(wave []refundChange) error {
 		rows := make([][]any, len(wave))
 		for i := range wave {
 			rows[i] = refundUpdate.row(&wave[i].row, wave[i].was)
 		}
-		tx.QueueUpdate(refundUpdate.RowUpdate, rows, db.None)
+		missed, err := tx.Update(ctx, refundUpdate.RowUpdate, rows...)
+		if err == nil && len(missed) > 0 {
+			err = fmt.Errorf("%w: refund", ErrConflict)
+		}
+		return err
 	})
-	c.saveRefundParts(tx)
+	if err != nil {
+		return err
+	}
+	return c.saveRefundParts(ctx, tx)
 }
 
 // Refund reads a refund; ErrNotFound if the merchant has none with that id.

@@ -59,9 +59,14 @@ func scanDuePart(r db.Scanner) (p duePart, err error) {
 	return p, err
 }
 
-func keyOfPart(p *payment.RefundPart) numberedKey {
-	return numberedKey{Ref{p.Merchant, p.Refund}, p.Number}
+// partKey names a part of a refund.
+type partKey struct {
+	Ref
+
+	number int64
 }
+
+func keyOfPart(p *payment.RefundPart) partKey { return partKey{Ref{p.Merchant, p.Refund}, p.Number} }
 
 // DueRefundParts are parts of refunds at an account that are due in a queue.
 type DueRefundParts struct {
@@ -79,60 +84,67 @@ func (n *Needs) DueRefundParts(d DueRefundParts) {
 	}
 }
 
-// loadDueParts reads due parts, and then their refunds and the other parts of those.
-func (l *Loaded) loadDueParts(tx *db.Tx, n *Needs) {
+// loadDueParts returns the refunds of due parts.
+func (l *Loaded) loadDueParts(ctx context.Context, tx *db.Tx, n *Needs) (refunds []Ref, err error) {
 	for _, d := range n.refunds.due {
-		l.refunds.begin()
-		text := "SELECT " + partTable.selected + ` FROM refund_parts t WHERE t.processor = $1 AND t.next_at > 0 AND t.next_at <= $2
-			AND t.` + d.Queue.sql() + " ORDER BY t.next_at LIMIT $3" + tx.SkipLocked()
-		db.QueueCollect(tx, "parts of refunds", text, []any{d.Account, micros(tx.Now), d.Limit}, scanDuePart, func(list []duePart) {
-			var refunds []Ref
-			for i := range list {
-				key := keyOfPart(&list[i].RefundPart)
-				l.refunds.parts[key] = list[i].RefundPart
-				if list[i].damaged {
-					l.refunds.damaged[key] = true
-				}
-				l.refunds.due[d] = append(l.refunds.due[d], key)
+		rows, err := tx.Query(ctx, "SELECT "+partTable.selected+` FROM refund_parts t WHERE t.processor = $1 AND t.next_at > 0 AND t.next_at <= $2
+			AND t.`+d.Queue.sql()+" ORDER BY t.next_at LIMIT $3"+tx.SkipLocked(), d.Account, micros(tx.Now), d.Limit)
+		list, err := db.Collect(rows, err, scanDuePart)
+		if err != nil {
+			return nil, err
+		}
+		for i := range list {
+			key := keyOfPart(&list[i].RefundPart)
+			l.refunds.parts[key] = list[i].RefundPart
+			if list[i].damaged {
+				l.refunds.damaged[key] = true
+			}
+			l.refunds.due[d] = append(l.refunds.due[d], key)
+			if !slices.Contains(refunds, key.Ref) {
 				refunds = append(refunds, key.Ref)
 			}
-			if d.Debts {
-				l.queueDebts(tx, list)
+		}
+		if d.Debts {
+			if err := l.loadDebts(ctx, tx, list); err != nil {
+				return nil, err
 			}
-			l.queueOtherParts(tx, refunds)
-			l.queueRefunds(tx, refundByID, keysOf(refunds), scanDueRefund)
-		})
+		}
 	}
+	return refunds, l.loadOtherParts(ctx, tx, refunds)
 }
 
-// queueDebts reads the debts of the merchants of parts.
-func (l *Loaded) queueDebts(tx *db.Tx, parts []duePart) {
+// loadDebts reads the debts of the merchants of parts.
+func (l *Loaded) loadDebts(ctx context.Context, tx *db.Tx, parts []duePart) error {
 	for i := range parts {
 		m := parts[i].Merchant
 		if _, known := l.refunds.owed[m]; known {
 			continue
 		}
-		l.refunds.owed[m] = 0 // it has no such account if it never owed anything
-		tx.QueueQuery("debts", "SELECT balance FROM balances WHERE merchant_id = $1 AND account = $2", []any{m[:], string(ledger.Owed)}, func(rows db.Rows) error {
-			balance, err := collectNumber(rows, nil)
-			l.refunds.owed[m] = cents(-balance)
+		rows, err := tx.Query(ctx, "SELECT balance FROM balances WHERE merchant_id = $1 AND account = $2", m[:], string(ledger.Owed))
+		list, err := db.Collect(rows, err, func(r db.Scanner) (balance cents, err error) { return balance, r.Scan(&balance) })
+		if err != nil {
 			return err
-		})
+		}
+		l.refunds.owed[m] = 0 // it has no such account if it never owed anything
+		for _, balance := range list {
+			l.refunds.owed[m] = -balance
+		}
 	}
+	return nil
 }
 
 // OwedBy is what the merchant of a loaded due part owes, if that was asked for, in cents.
 func (l *Loaded) OwedBy(merchant payment.ID) cents { return l.refunds.owed[merchant] }
 
-// queueOtherParts reads the parts of refunds that are not loaded.
-func (l *Loaded) queueOtherParts(tx *db.Tx, refunds []Ref) {
-	db.QueueSelect(tx, partsByRefund, keysOf(refunds), scanDuePart, func(list []duePart) {
-		for i := range list {
-			if key := keyOfPart(&list[i].RefundPart); l.refunds.parts[key].Number == 0 {
-				l.refunds.parts[key] = list[i].RefundPart
-			}
+// loadOtherParts reads the parts of refunds that are not loaded.
+func (l *Loaded) loadOtherParts(ctx context.Context, tx *db.Tx, refunds []Ref) error {
+	list, err := db.Select(ctx, tx, partsByRefund, keysOf(refunds), scanDuePart)
+	for i := range list {
+		if key := keyOfPart(&list[i].RefundPart); l.refunds.parts[key].Number == 0 {
+			l.refunds.parts[key] = list[i].RefundPart
 		}
-	})
+	}
+	return err
 }
 
 // RefundPartDamaged reports whether a loaded due part, or its refund, cannot be decoded, or the
@@ -194,8 +206,8 @@ func (c *Changes) SetRefundPart(p payment.RefundPart) payment.RefundPart {
 	return p
 }
 
-func (c *Changes) saveRefundParts(tx *db.Tx) {
-	saveRows(tx, partUpdate, c.parts, keyOfPart, partTable, c.newParts)
+func (c *Changes) saveRefundParts(ctx context.Context, tx *db.Tx) error {
+	return saveRows(ctx, tx, "parts of refunds", partUpdate, c.parts, keyOfPart, partTable, c.newParts)
 }
 
 // AccountsWithRefunds lists the accounts that have parts of refunds due in a queue.

@@ -249,12 +249,14 @@ func (s *Store) rekeyRows(ctx context.Context, by actor.Author, v *sealedRows, l
 			for i, name := range v.key {
 				where[i] = name + " = $" + strconv.Itoa(i+3)
 			}
-			n, err := tx.ExecCount(ctx, "UPDATE "+v.table+" SET "+c.column+" = $1 WHERE "+c.column+" = $2 AND "+strings.Join(where, " AND "),
+			result, err := tx.Exec(ctx, "UPDATE "+v.table+" SET "+c.column+" = $1 WHERE "+c.column+" = $2 AND "+strings.Join(where, " AND "),
 				append([]any{c.fresh, c.old}, c.key...)...)
 			if err != nil {
 				return err
 			}
-			if n == 0 {
+			if n, err := result.RowsAffected(); err != nil {
+				return err
+			} else if n == 0 {
 				done.Changed++
 				continue
 			}

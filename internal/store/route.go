@@ -47,7 +47,7 @@ func (tx *AdminTx) SetRoutes(ctx context.Context, merchant payment.ID, operation
 	}
 	before := slices.DeleteFunc(slices.Clone(m.Routes), func(r payment.Route) bool { return r.Operation != operation || r.Method != method })
 	tx.record(NounRoute, "set", merchant, RouteSubject(operation, method), routeFields(before), routeFields(list))
-	if err := tx.Exec(ctx, "DELETE FROM routes WHERE merchant_id = $1 AND operation = $2 AND method = $3",
+	if _, err := tx.Exec(ctx, "DELETE FROM routes WHERE merchant_id = $1 AND operation = $2 AND method = $3",
 		merchant[:], string(operation), string(method)); err != nil {
 		return err
 	}

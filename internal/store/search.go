@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/go-json-experiment/json"
@@ -140,18 +141,31 @@ func (s *Store) SearchPosition(ctx context.Context, merchant payment.ID, op paym
 	return list[0], nil
 }
 
-func (c *Changes) saveSearch(tx *db.Tx) {
+func (c *Changes) saveSearch(ctx context.Context, tx *db.Tx) error {
 	slices.SortFunc(c.terms, termRow.compare)
-	tx.QueueInsert(termTable.insert, termTable.rows(slices.Compact(c.terms)), nil)
+	c.terms = slices.Compact(c.terms)
+	rows := make([][]any, len(c.terms))
+	for i := range c.terms {
+		rows[i] = termTable.row(&c.terms[i])
+	}
+	if _, err := tx.Insert(ctx, termTable.insert, rows...); err != nil {
+		return fmt.Errorf("search terms: %w", err)
+	}
 	for _, v := range c.searched {
-		args := []any{v.merchant[:], string(v.operation), v.position[:]}
 		if v.back {
-			tx.QueueExec("search position", "UPDATE search_positions SET position = $3 WHERE merchant_id = $1 AND operation = $2 AND position > $3", args, nil)
+			if _, err := tx.Exec(ctx, "UPDATE search_positions SET position = $3 WHERE merchant_id = $1 AND operation = $2 AND position > $3",
+				v.merchant[:], string(v.operation), v.position[:]); err != nil {
+				return fmt.Errorf("search position: %w", err)
+			}
 			continue
 		}
-		tx.QueueExec("search position", `INSERT INTO search_positions (merchant_id, operation, position) VALUES ($1, $2, $3)
-			ON CONFLICT (merchant_id, operation) DO UPDATE SET position = excluded.position WHERE search_positions.position < excluded.position`, args, nil)
+		if _, err := tx.Exec(ctx, `INSERT INTO search_positions (merchant_id, operation, position) VALUES ($1, $2, $3)
+			ON CONFLICT (merchant_id, operation) DO UPDATE SET position = excluded.position WHERE search_positions.position < excluded.position`,
+			v.merchant[:], string(v.operation), v.position[:]); err != nil {
+			return fmt.Errorf("search position: %w", err)
+		}
 	}
+	return nil
 }
 
 // compare is the order in which terms are inserted: an insert waits for another

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -79,26 +80,20 @@ func (n *Needs) Sends(merchant, payout payment.ID) {
 	n.sends = append(n.sends, Ref{merchant, payout})
 }
 
-func (l *Loaded) loadSends(tx *db.Tx, n *Needs) { l.queueSends(tx, n.sends) }
-
-// queueSends reads the sends of payouts, each once.
-func (l *Loaded) queueSends(tx *db.Tx, payouts []Ref) {
-	payouts = slices.DeleteFunc(slices.Clone(payouts), func(ref Ref) bool { return l.sendsOf[ref] })
-	if len(payouts) == 0 {
-		return
+func (l *Loaded) loadSends(ctx context.Context, tx *db.Tx, n *Needs) error {
+	payouts := n.sends
+	for _, refs := range l.payouts.due {
+		payouts = append(payouts, refs...)
 	}
-	if l.sendsOf == nil {
-		l.sends, l.sendsOf = map[Ref][]Send{}, map[Ref]bool{}
+	list, err := db.Select(ctx, tx, sendByPayout, keysOf(payouts), scanSend)
+	if len(list) > 0 {
+		l.sends = map[Ref][]Send{}
 	}
-	for _, ref := range payouts {
-		l.sendsOf[ref] = true
+	for i := range list {
+		ref := Ref{list[i].Merchant, list[i].Payout}
+		l.sends[ref] = append(l.sends[ref], list[i])
 	}
-	db.QueueSelect(tx, sendByPayout, keysOf(payouts), scanSend, func(list []Send) {
-		for i := range list {
-			ref := Ref{list[i].Merchant, list[i].Payout}
-			l.sends[ref] = append(l.sends[ref], list[i])
-		}
-	})
+	return err
 }
 
 // Sending reads whether a process sends a payout of an account. It locks the account's list of
@@ -108,18 +103,20 @@ func (n *Needs) Sending(account string) {
 	n.sending = append(n.sending, account)
 }
 
-func (l *Loaded) loadSending(tx *db.Tx, n *Needs) {
+func (l *Loaded) loadSending(ctx context.Context, tx *db.Tx, n *Needs) error {
 	for _, account := range n.sending {
+		var count int
+		err := tx.QueryRow(ctx, `SELECT count(*) FROM payouts t WHERE t.claimed_by > $1 AND length(t.claimed_by) > 0
+			AND t.step = 'intent' AND t.processor = $2`, []byte{}, account).Scan(&count)
+		if err != nil {
+			return fmt.Errorf("sends of an account: %w", err)
+		}
 		if l.sending == nil {
 			l.sending = map[string]bool{}
 		}
-		tx.QueueQuery("sends of an account", `SELECT count(*) FROM payouts t WHERE t.claimed_by > $1 AND length(t.claimed_by) > 0
-			AND t.step = 'intent' AND t.processor = $2`, []any{[]byte{}, account}, func(rows db.Rows) error {
-			count, err := collectNumber(rows, nil)
-			l.sending[account] = count > 0
-			return err
-		})
+		l.sending[account] = count > 0
 	}
+	return nil
 }
 
 // Sending reports whether a process sends, or may send, a payout of an account. Without a list of
@@ -164,8 +161,13 @@ func (c *Changes) SetSend(s Send) {
 	c.count++
 }
 
-func (c *Changes) saveSends(tx *db.Tx) {
-	saveRows(tx, sendUpdate, c.sends, func(s *Send) numberedKey { return numberedKey{Ref{s.Merchant, s.Payout}, s.Number} }, sendTable, c.newSends)
+func (c *Changes) saveSends(ctx context.Context, tx *db.Tx) error {
+	type key struct {
+		Ref
+
+		number int64
+	}
+	return saveRows(ctx, tx, "sends", sendUpdate, c.sends, func(s *Send) key { return key{Ref{s.Merchant, s.Payout}, s.Number} }, sendTable, c.newSends)
 }
 
 // Sends lists the sends of a payout, by number.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -48,11 +49,19 @@ func (c *Changes) SetSetting(name, value string) {
 	c.count++
 }
 
-func (c *Changes) saveSettings(tx *db.Tx) {
+func (c *Changes) saveSettings(ctx context.Context, tx *db.Tx) error {
 	slices.SortStableFunc(c.settings, func(a, b setting) int { return strings.Compare(a.name, b.name) })
-	for i := range c.settings {
-		tx.QueueExec("settings", settingUpsert, settingTable.row(&c.settings[i]), nil)
+	for _, v := range c.settings {
+		if err := setSetting(ctx, tx, v); err != nil {
+			return fmt.Errorf("setting: %w", err)
+		}
 	}
+	return nil
+}
+
+func setSetting(ctx context.Context, tx *db.Tx, v setting) error {
+	_, err := tx.Exec(ctx, settingUpsert, settingTable.row(&v)...)
+	return err
 }
 
 // Setting reads a setting of the installation; "" if it was never set.
@@ -82,5 +91,5 @@ func (tx *Tx) Setting(ctx context.Context, name string) (string, error) {
 
 // SetSetting writes a setting of the installation.
 func (tx *Tx) SetSetting(ctx context.Context, name, value string) error {
-	return tx.Exec(ctx, settingUpsert, settingTable.row(&setting{name, value})...)
+	return setSetting(ctx, tx.Tx, setting{name, value})
 }

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -204,17 +205,11 @@ func (r ExternalRef) compare(other ExternalRef) int {
 	return strings.Compare(r.ExternalID, other.ExternalID)
 }
 
-// numberedKey names one of the numbered rows of an order, such as a part of a refund.
-type numberedKey struct {
-	Ref
-
-	number int64
-}
-
-func (k numberedKey) key() []any { return append(k.Ref.key(), k.number) }
-
 // keysOf are the keys of the refs, each once.
-func keysOf[R rowKey](refs []R) [][]any {
+func keysOf[R interface {
+	comparable
+	key() []any
+}](refs []R) [][]any {
 	keys := make([][]any, 0, len(refs))
 	seen := make(map[R]bool, len(refs))
 	for i := range refs {
@@ -226,12 +221,22 @@ func keysOf[R rowKey](refs []R) [][]any {
 	return keys
 }
 
-// saveRows updates the changed rows of a table, and then adds the new ones: an undecided send ends
-// before the next one begins. A row that changes twice is written once, with its last values. Errors:
-// ErrConflict if a changed row does not exist, or a new one does.
-func saveRows[T any, K comparable](tx *db.Tx, u *updateOf[T], changed []T, key func(*T) K, t *tableOf[T], added []T) {
-	tx.QueueUpdate(u.RowUpdate, latestRows(u, changed, key), db.None)
-	tx.QueueNew(t.insert, t.rows(added))
+// saveRows updates the changed rows of a table, and then adds the new ones: an undecided
+// send ends before the next one begins. A row that changes twice is written once, with its
+// last values. Errors: ErrConflict if a changed row does not exist, or a new one does.
+func saveRows[T any, K comparable](ctx context.Context, tx *db.Tx, what string, u *updateOf[T], changed []T, key func(*T) K, t *tableOf[T], added []T) error {
+	missed, err := tx.Update(ctx, u.RowUpdate, latestRows(u, changed, key)...)
+	if err == nil && len(missed) > 0 {
+		err = ErrConflict
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	rows := make([][]any, len(added))
+	for i := range added {
+		rows[i] = t.row(&added[i])
+	}
+	return tx.InsertNew(ctx, t.insert, rows...)
 }
 
 // latestRows are the last values of each row of a list of changes.
@@ -250,6 +255,26 @@ func latestRows[T any, K comparable](u *updateOf[T], changed []T, key func(*T) K
 		}
 	}
 	return rows
+}
+
+// insertOrRetry adds rows. If another transaction has added one of them meanwhile, this one
+// runs again.
+func insertOrRetry(ctx context.Context, tx *db.Tx, t *db.Table, rows ...[]any) error {
+	added, err := tx.Insert(ctx, t, rows...)
+	if err == nil && slices.Contains(added, false) {
+		err = db.ErrRetry
+	}
+	return err
+}
+
+// updateOrRetry updates rows, which this transaction has locked indirectly. If another one has
+// changed them nevertheless, this one runs again.
+func updateOrRetry(ctx context.Context, tx *db.Tx, u *db.RowUpdate, rows ...[]any) error {
+	missed, err := tx.Update(ctx, u, rows...)
+	if err == nil && len(missed) > 0 {
+		err = db.ErrRetry
+	}
+	return err
 }
 
 // keysDue lists the values of a column, such as merchants, that have rows due in a table. It skips

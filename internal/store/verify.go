@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"slices"
 	"strconv"
 	"strings"
@@ -83,8 +84,8 @@ func (s *Store) VerifyEach(ctx context.Context, merchant payment.ID, report func
 
 // querier reads rows: a database, or a transaction.
 type querier interface {
-	Query(ctx context.Context, text string, args ...any) (db.Rows, error)
-	QueryRow(ctx context.Context, text string, args ...any) db.Scanner
+	Query(ctx context.Context, text string, args ...any) (*sql.Rows, error)
+	QueryRow(ctx context.Context, text string, args ...any) *sql.Row
 }
 
 // keyedChecks need the master key, so SQL alone cannot run them.

@@ -36,7 +36,7 @@ func VerifyCorrupted(ctx context.Context, s *Store, merchant payment.ID, stateme
 
 func execAll(ctx context.Context, tx *db.Tx, texts []string) error {
 	for _, text := range texts {
-		if err := tx.Exec(ctx, text); err != nil {
+		if _, err := tx.Exec(ctx, text); err != nil {
 			return fmt.Errorf("%s: %w", text, err)
 		}
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -53,7 +52,6 @@ type plannedCut struct {
 type connection struct {
 	proxy          *proxy
 	client, server net.Conn
-	bound          bool        // the statement that was bound last is COMMIT
 	dropAnswer     atomic.Bool // the server's next message is dropped, and the connection cut
 }
 
@@ -168,7 +166,7 @@ func (c *connection) forward() {
 		if err != nil {
 			return
 		}
-		due := c.proxy.due(c.commits(m))
+		due := c.proxy.due(m.commits())
 		switch due {
 		case cutBefore, cutBetween:
 			return
@@ -220,11 +218,7 @@ func readMessage(from *bufio.Reader, kind int) (message, error) {
 	return m, err
 }
 
-// commits reports whether the message runs COMMIT: as a simple query, or as the prepared statement of
-// that name, which was bound just before.
-func (c *connection) commits(m message) bool {
-	if m[0] == 'B' {
-		c.bound = bytes.HasPrefix(m[5:], []byte("\x00commit\x00"))
-	}
-	return m[0] == 'E' && c.bound || m[0] == 'Q' && strings.EqualFold(strings.TrimRight(string(m[5:]), "\x00; "), "commit")
+// commits reports whether the message is a simple query with COMMIT.
+func (m message) commits() bool {
+	return m[0] == 'Q' && strings.EqualFold(strings.TrimRight(string(m[5:]), "\x00; "), "commit")
 }

@@ -55,7 +55,7 @@ var commitTests = []test{
 			tries := 0
 			err := s.store.Administer(s.Context(), Operator, func(tx *store.AdminTx) error {
 				tries++
-				behind := operation{decide: func(*loaded, *changes) error { err := tx.Exec(s.Context(), text, m.ID[:]); return err }}
+				behind := operation{decide: func(*loaded, *changes) error { _, err := tx.Exec(s.Context(), text, m.ID[:]); return err }}
 				return s.apply(tx, pay(other, 1), openCase(m, store.CaseOverpaid, m.ID, &id), behind, op)
 			})
 			s.wantError(err, store.ErrConflict)

@@ -99,7 +99,7 @@ var retentionTests = []test{
 		const kept, day = 30 * 24 * time.Hour, 24 * time.Hour
 		now := s.env.Clock.Now()
 		s.write(func(tx *store.AdminTx) error { // else it is that of the template, by the clock of any test
-			err := tx.Exec(s.Context(), "UPDATE installation SET created_at = $1", now.UnixMicro())
+			_, err := tx.Exec(s.Context(), "UPDATE installation SET created_at = $1", now.UnixMicro())
 			return err
 		})
 		first := now.Add(-kept + time.Hour) // an hour from the begin
