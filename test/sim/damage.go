@@ -145,13 +145,24 @@ func (s *simulation) repair() {
 	}
 	s.trace.linef("the row of %s is repaired", s.damaged.name)
 	s.damaged = nil
-	s.after(resolveEvery, func() { s.resolveDamaged() })
+	s.resolveLater()
+}
+
+// resolveLater resolves the cases about damaged rows until none is open: a list that is being read
+// refuses a retry, and an account waits for its list.
+func (s *simulation) resolveLater() {
+	s.after(resolveEvery, func() {
+		if s.resolveDamaged() {
+			s.resolveLater()
+		}
+	})
 }
 
 // resolveDamaged resolves the cases about rows that were damaged; it reports whether there
 // were any. The drain does it again.
 func (s *simulation) resolveDamaged() (any bool) {
-	if any = s.retryCases(`kind = 'damaged' OR kind = 'notice' AND params LIKE '%"unreadable"%'`, "the row was repaired"); any {
+	const cases = `kind = 'damaged' OR kind = 'notice' AND params LIKE '%"unreadable"%' OR kind = 'feed_entry' AND params LIKE '%"damaged_order"%'`
+	if any = s.retryCases(cases, "the row was repaired"); any {
 		s.coverage.count("damage", "resolved", "any")
 	}
 	return any
